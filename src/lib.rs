@@ -32,7 +32,7 @@
 // | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
 // | sessions and runs: who runs one, where, and who receives its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
 // | discoveries, and who is handed them | `state::discovery` |
-// | how calls become durable, waiting, presence | `participant`: `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
+// | how calls become durable, waiting, presence | `participant`: `handle` (the way in), `message`, `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`, `regain`), `opening` and `board` (start, catch-up), `lock`, `presence`, `feed`, `archive` (the past), `upkeep` |
 // | what the state file is called | `config`, `statefile`: `home`; `participant`: `naming` (agreement, renaming) |
 // | what happens to a damaged or deleted board | `participant`: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 // | what a plan may look like | `plan`: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for parents |
@@ -40,7 +40,7 @@
 // | how far executions have come, and what they may spend | `state::workflow`; `artifact` for the files that work leaves |
 // | what is on disk | `journal` (events in SQLite), `statefile` (the projection and older formats), `snapshot`, `bundle`; the last two are `sealed` files |
 // | how the state file is written in place | `statefile`: `projection`, on `flat` or `whole`; `slots` (what stands where: `layout`, `books`, `first_part`), `spare`, `lease` |
-// | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::edits` |
+// | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
 // | who may connect over HTTP | `http`: `gate` (host, origin, token, form, size), `token`, the listener |

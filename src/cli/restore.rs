@@ -22,7 +22,8 @@ use super::{Declined, Outcome, Session, backup, runtime, say, snapshot, usage_er
 use crate::clock::{Clock, SystemClock};
 use crate::journal::JournalError;
 use crate::journal::sqlite::{self, SqliteJournal};
-use crate::participant::directory::{self, BoardLock};
+use crate::participant::directory;
+use crate::participant::lock::BoardLock;
 use crate::participant::{self, BoardError, Stay, recovery};
 use crate::state::document::Document;
 use crate::state::time::Timestamp;

@@ -34,7 +34,7 @@ use tokio::time::Instant;
 use super::print::Page;
 use super::{Outcome, REFUSED, Session, place_of_subcommand, plan_files, runtime, supervise, usage_error};
 use crate::ops::input::check_scope;
-use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
+use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory, presence};
 use crate::state::State;
 use crate::state::claim::in_scope;
 use crate::state::digest::sha256;
@@ -548,7 +548,7 @@ async fn present(session: &Session, handle: &Handle, agents: BTreeSet<AgentId>) 
         through.map(|one| (one.id.clone(), one.pid)).collect::<Vec<_>>()
     });
     // The end of a process is recorded only by the next call that writes.
-    let is_present = |(id, _): &(ParticipantId, u32)| directory::is_present(session.dir(), id.as_str());
+    let is_present = |(id, _): &(ParticipantId, u32)| presence::is_present(session.dir(), id.as_str());
     Ok(through.await?.into_iter().find(is_present).map(|(_, pid)| pid))
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::board::BoardError;
+use super::error::BoardError;
 use crate::artifact;
 use crate::bundle::{self, Bundles};
 use crate::journal::Journal;

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::board::JournalHistory;
-use super::{CallError, Caller};
+use super::caller::Caller;
+use super::error::CallError;
+use super::history::JournalHistory;
 use crate::journal::JournalError;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::{self, Call, Fetched, History, Prepared, Vitals};

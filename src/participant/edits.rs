@@ -1,4 +1,4 @@
-//! Hand edits of the state file: noticed, set aside, read, and adopted or rejected.
+//! Hand edits of the state file: read, compared, and judged.
 //!
 //! Every file that a projection leaves is noted in `lock`. If another file is found in the state file's place, somebody
 //! else put it there: the next projection exchanges it for the true one and keeps it, so that the board never waits for
@@ -8,13 +8,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::archive::{BoardArchive, state_at};
-use super::board::{Board, BoardError};
-use super::directory::BoardLock;
-use super::writer::Message;
+use super::error::BoardError;
+use super::lock::BoardLock;
 use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::hand_edit;
@@ -22,45 +20,26 @@ use crate::state::State;
 use crate::state::edit::Edit;
 use crate::state::event::Event;
 use crate::state::time::Timestamp;
-use crate::statefile::displaced::{self, all_waiting};
+use crate::statefile::displaced;
 use crate::statefile::edit::{self, Edited};
 use crate::statefile::{self, FileIdentity, Found, Home, Projection, identity};
 
 /// A file that has not changed for this long is no longer being written.
-const SETTLED: Duration = Duration::from_millis(60);
+pub(super) const SETTLED: Duration = Duration::from_millis(60);
 /// A file that was last modified this long ago had settled before anybody looked.
 const LONG_AGO: Duration = Duration::from_secs(2);
 /// The longest that a start waits for a file to settle.
 const START_PATIENCE: Duration = Duration::from_millis(600);
-/// Pause before another look, after an edit could not be compared with the journal or its file could not be put away.
-const NEXT_TRY: Duration = Duration::from_secs(2);
 const READ_AT_ONCE: usize = 4_096;
-/// Most edits that a start deals with before it answers.
-const AT_START: usize = 32;
-
-/// What this process knows of files that no projection has left.
-#[derive(Default)]
-pub struct Edits {
-    /// The file that was looked at last, and since when it has been unchanged.
-    seen: Option<(FileIdentity, Instant)>,
-    /// Whether to look again soon: a file has not settled, or it was too early to look.
-    watching: bool,
-    last_look: Option<Instant>,
-    /// Whether a thread is reading an edit.
-    reading: bool,
-    examined: Option<Examined>,
-    retry_at: Option<Instant>,
-    settled_at_start: usize,
-}
 
 /// An edited file that was read.
 pub(crate) struct Examined {
-    path: PathBuf,
-    identity: Option<FileIdentity>,
-    outcome: Outcome,
+    pub(super) path: PathBuf,
+    pub(super) identity: Option<FileIdentity>,
+    pub(super) outcome: Outcome,
 }
 
-enum Outcome {
+pub(super) enum Outcome {
     Edit(Edit),
     Wrong(Vec<String>),
     /// To be read again: the file changed meanwhile, or the journal could not be read.
@@ -77,114 +56,6 @@ pub enum Verdict {
     Left,
 }
 
-impl Edits {
-    /// Whether an edit has been read, which the next commit adopts or rejects.
-    pub fn is_to_be_decided(&self) -> bool {
-        self.examined.is_some()
-    }
-
-    /// Looks at the file in the state file's place, and at those that are kept. Returns whether the lock is needed.
-    pub fn look(&mut self, board: &Board, now: Timestamp, sender: &SyncSender<Message>) -> bool {
-        if self.examined.is_some() {
-            return true;
-        }
-        let due = self.last_look.is_none_or(|last| last.elapsed() >= SETTLED);
-        let later = self.retry_at.is_some_and(|at| Instant::now() < at);
-        self.watching = !due;
-        if self.reading || later || !due {
-            return false;
-        }
-        self.last_look = Some(Instant::now());
-        if let Some(path) = all_waiting(board.dir()).into_iter().next() {
-            if self.has_settled(identity(&path).ok().flatten()) {
-                self.read_apart(path, board.archive(now), sender);
-            }
-            return false;
-        }
-        is_strange(board) && self.has_settled(FileIdentity::of(board.dir()).ok().flatten())
-    }
-
-    /// How soon to look again, if before the next regular look.
-    pub fn patience(&self) -> Option<Duration> {
-        self.watching.then_some(SETTLED)
-    }
-
-    pub fn take(&mut self, examined: Examined) {
-        self.reading = false;
-        self.examined = Some(examined);
-    }
-
-    /// Reads the first kept file, if there is one, and returns whether it did. Blocks, so it is only for a process that
-    /// has nothing else to do.
-    pub fn read_next(&mut self, board: &Board, now: Timestamp) -> bool {
-        let Some(path) = all_waiting(board.dir()).into_iter().next() else { return false };
-        if self.settled_at_start == AT_START {
-            return false;
-        }
-        self.settled_at_start += 1;
-        let_file_settle(&path);
-        self.examined = Some(examine(&board.archive(now), path));
-        true
-    }
-
-    /// Decides what becomes of the edit that was read last. The caller holds the lock and has caught up.
-    pub fn decide(&self, state: &State) -> Option<Verdict> {
-        let examined = self.examined.as_ref()?;
-        let is_there = identity(&examined.path).is_ok_and(|found| found.is_some() && found == examined.identity);
-        Some(match &examined.outcome {
-            _ if !is_there => Verdict::Left,
-            Outcome::Later => Verdict::Left,
-            Outcome::Wrong(reasons) => Verdict::Rejected(reasons.clone()),
-            Outcome::Edit(edit) => match hand_edit::decide(edit, state) {
-                Ok(Some(event)) => Verdict::Adopted(Box::new(event)),
-                Ok(None) => Verdict::Nothing,
-                Err(reasons) => Verdict::Rejected(reasons),
-            },
-        })
-    }
-
-    /// Carries out a verdict that is durable: the file has served and is removed, or it is kept as rejected.
-    pub fn conclude(&mut self, verdict: Verdict, dir: &Home, now: Timestamp) {
-        let Some(examined) = self.examined.take() else { return };
-        self.watching = true;
-        let concluded = match verdict {
-            Verdict::Left => {
-                let journal_failed = matches!(examined.outcome, Outcome::Later);
-                self.retry_at = journal_failed.then(|| Instant::now() + NEXT_TRY);
-                return;
-            }
-            Verdict::Nothing => fs_err::remove_file(&examined.path),
-            Verdict::Adopted(_) => {
-                tracing::info!("a hand edit of the state file was taken over");
-                fs_err::remove_file(&examined.path)
-            }
-            Verdict::Rejected(reasons) => reject(dir, &examined.path, &reasons, now),
-        };
-        if let Err(error) = concluded {
-            tracing::warn!(%error, "an edited state file could not be put away");
-            self.retry_at = Some(Instant::now() + NEXT_TRY);
-        }
-    }
-
-    fn has_settled(&mut self, file: Option<FileIdentity>) -> bool {
-        let Some(file) = file else { return false };
-        let since = self.seen.filter(|(seen, _)| *seen == file).map_or_else(Instant::now, |(_, since)| since);
-        self.seen = Some((file, since));
-        let settled = since.elapsed() >= SETTLED || is_old(&file);
-        self.watching = !settled;
-        settled
-    }
-
-    fn read_apart(&mut self, path: PathBuf, archive: BoardArchive, sender: &SyncSender<Message>) {
-        let sender = sender.clone();
-        let started = std::thread::Builder::new().name("edit".to_owned()).spawn(move || {
-            // If this cannot be sent, the writer has ended.
-            drop(sender.send(Message::Examined(examine(&archive, path))));
-        });
-        self.reading = started.is_ok();
-    }
-}
-
 /// Replaces the state file by `state`. A file in its place that no projection has left is kept. The caller holds the
 /// state file's lock.
 pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock) -> io::Result<()> {
@@ -197,12 +68,6 @@ pub fn say_kept(kept: Option<PathBuf>) {
     if let Some(kept) = kept {
         tracing::info!(kept = %kept.display(), "somebody has changed the state file; it is looked at");
     }
-}
-
-/// Whether there is a file in the state file's place that no projection has left there.
-pub fn is_strange(board: &Board) -> bool {
-    let left = board.lock.left();
-    FileIdentity::of(board.dir()).is_ok_and(|found| found.is_some_and(|file| !left.has(&file)))
 }
 
 /// Waits until a foreign file in the state file's place has settled: before a start calls it damaged, because somebody
@@ -281,7 +146,7 @@ fn is_mixed(dir: &Path, edited: &Edited, journal: &SqliteJournal) -> bool {
     }
 }
 
-fn let_file_settle(path: &Path) {
+pub(super) fn let_file_settle(path: &Path) {
     let end = Instant::now() + START_PATIENCE;
     let mut last = identity(path).ok().flatten();
     while last.is_some_and(|file| !is_old(&file)) && Instant::now() < end {
@@ -294,14 +159,14 @@ fn let_file_settle(path: &Path) {
     }
 }
 
-fn is_old(file: &FileIdentity) -> bool {
+pub(super) fn is_old(file: &FileIdentity) -> bool {
     let modified = SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(file.mtime_ns).unwrap_or_default());
     modified.elapsed().is_ok_and(|age| age >= LONG_AGO)
 }
 
 /// Reads and compares the file, which may take as long as replaying the journal up to the file's `seq`. If the edit is
 /// going to be adopted, takes a snapshot of the state before it.
-fn examine(archive: &BoardArchive, path: PathBuf) -> Examined {
+pub(super) fn examine(archive: &BoardArchive, path: PathBuf) -> Examined {
     let before = identity(&path).ok().flatten();
     let outcome = match displaced::read(&path).and_then(|bytes| edit::read(&bytes)) {
         Ok(edited) => compare(&archive.dir, &edited, &archive.present),
@@ -355,7 +220,7 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     }
 }
 
-fn reject(dir: &Home, path: &Path, reasons: &[String], now: Timestamp) -> io::Result<()> {
+pub(super) fn reject(dir: &Home, path: &Path, reasons: &[String], now: Timestamp) -> io::Result<()> {
     let listed = edit::listed(reasons);
     let text = format!(
         "This edit of {} was not taken over, and nothing of it was:\n\n{listed}\n\nBy hand one can change goal, \

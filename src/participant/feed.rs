@@ -11,15 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use super::{CallError, Handle};
-use crate::ops::EventFilter;
 use crate::state::event::Recorded;
 
 /// Limits of the ring, in bytes of JSON and in events.
 const RING_BYTES: usize = 4 << 20;
 const RING_EVENTS: usize = 4_096;
 /// Most events that a listener takes at once, and that are read from the journal together.
-const PAGE: usize = 128;
+pub(super) const PAGE: usize = 128;
 /// Most bytes of JSON that the kept pages have together, unless a single page has more.
 const PAGES_BYTES: usize = 4 << 20;
 
@@ -43,7 +41,7 @@ pub(super) struct Feed {
     ring: Mutex<Ring>,
     pages: Mutex<Pages>,
     /// Held by the listener that is reading from the journal.
-    turn: tokio::sync::Mutex<()>,
+    pub(super) turn: tokio::sync::Mutex<()>,
 }
 
 /// Events without a gap, the newest last.
@@ -55,7 +53,7 @@ struct Ring {
 
 /// Pages of the history, each without a gap and not empty; the one that was read last is at the end.
 #[derive(Default)]
-struct Pages {
+pub(super) struct Pages {
     pages: VecDeque<Vec<Arc<Item>>>,
     bytes: usize,
 }
@@ -98,12 +96,12 @@ impl Feed {
         self.head.send_replace(head);
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+    pub(super) fn pages(&self) -> MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Some of the events after `seq`, if they are in the ring or in a kept page.
-    fn after(&self, seq: u64) -> Option<Vec<Arc<Item>>> {
+    pub(super) fn after(&self, seq: u64) -> Option<Vec<Arc<Item>>> {
         self.newest_after(seq).or_else(|| self.pages().after(seq))
     }
 
@@ -131,7 +129,7 @@ impl Ring {
 }
 
 impl Pages {
-    fn after(&self, seq: u64) -> Option<Vec<Arc<Item>>> {
+    pub(super) fn after(&self, seq: u64) -> Option<Vec<Arc<Item>>> {
         let has_next = |page: &&Vec<Arc<Item>>| {
             let (Some(first), Some(last)) = (page.first(), page.last()) else { return false };
             (first.recorded.seq..=last.recorded.seq).contains(&(seq + 1))
@@ -140,7 +138,7 @@ impl Pages {
         Some(page.iter().filter(|item| item.recorded.seq > seq).cloned().collect())
     }
 
-    fn keep(&mut self, page: Vec<Arc<Item>>) {
+    pub(super) fn keep(&mut self, page: Vec<Arc<Item>>) {
         let Some(first) = page.first() else { return };
         let size = |page: &[Arc<Item>]| page.iter().map(|item| item.json.get().len()).sum::<usize>();
         // A longer copy of the journal's last page replaces the shorter one.
@@ -154,71 +152,6 @@ impl Pages {
             let Some(oldest) = self.pages.pop_front() else { return };
             self.bytes -= size(&oldest);
         }
-    }
-}
-
-/// One reader of the feed.
-pub struct Listener {
-    handle: Handle,
-    head: watch::Receiver<u64>,
-    /// The seq of the last event that this listener examined.
-    seq: u64,
-    filter: EventFilter,
-    page: VecDeque<Arc<Item>>,
-}
-
-impl Listener {
-    /// Listens for what comes after `since`, or from now on.
-    pub(super) async fn new(handle: Handle, since: Option<u64>, filter: EventFilter) -> Result<Self, CallError> {
-        // Subscribes before the head is asked for, so that nothing is missed between the two.
-        let head = handle.feed.head();
-        let newest = {
-            let _turn = handle.feed.turn.lock().await;
-            handle.history(u64::MAX, 0).await?.head
-        };
-        Ok(Self { seq: since.unwrap_or(newest).min(newest), handle, head, filter, page: VecDeque::new() })
-    }
-
-    /// The seq up to which every event was returned or filtered out.
-    pub fn seq(&self) -> u64 {
-        self.seq
-    }
-
-    /// The next event that the filter wants. Cancel safe.
-    pub async fn next(&mut self) -> Result<Arc<Item>, CallError> {
-        loop {
-            while let Some(item) = self.page.pop_front() {
-                self.seq = item.recorded.seq;
-                if self.filter.wants(&item.recorded) {
-                    return Ok(item);
-                }
-            }
-            self.page = match self.handle.feed.after(self.seq) {
-                Some(items) => items.into(),
-                None => self.read().await?.into(),
-            };
-            if self.page.is_empty() {
-                let seq = self.seq;
-                // The sender lives as long as the handle.
-                drop(self.head.wait_for(|head| *head > seq).await);
-            }
-        }
-    }
-}
-
-impl Listener {
-    /// Reads a page from the journal; pages begin at the same seqs for all listeners.
-    async fn read(&self) -> Result<Vec<Arc<Item>>, CallError> {
-        let feed = &self.handle.feed;
-        let _turn = feed.turn.lock().await;
-        if let Some(items) = feed.after(self.seq) {
-            return Ok(items);
-        }
-        let before = self.seq - self.seq % PAGE as u64;
-        let page = self.handle.history(before, PAGE).await?.items;
-        let items = page.iter().filter(|item| item.recorded.seq > self.seq).cloned().collect();
-        feed.pages().keep(page);
-        Ok(items)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::SyncSender;
 use notify::{Event, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::directory::JOURNAL;
-use super::writer::Message;
+use super::message::Message;
 use crate::statefile::Home;
 
 /// Whether a hint is in the writer's queue: one says as much as many, and many would take the places of calls.

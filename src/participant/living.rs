@@ -1,76 +1,19 @@
-//! What each process that stays says of itself in the file of its presence lock: which level of events it knows, and
-//! where a person finds it. In no event, because older processes would read that differently.
+//! Which other processes live on the board, and which level of events each knows.
 
 use std::cell::{Cell, OnceCell};
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-
-use super::directory::{RUN, is_held, presence_names};
+use super::directory::RUN;
+use super::note::{Note, machine, name};
+use super::presence::{is_held, presence_names};
 use crate::private::{Dir, Purpose};
-use crate::state::event::{Event, Recorded, VERSION};
+use crate::state::event::{Event, Recorded};
 use crate::state::id::ParticipantId;
 use crate::state::level::{FIRST, Living};
 use crate::state::{ApplyError, Envelope, State};
-use crate::{harmless, redact};
-
-/// Length of a note in bytes, always the same, so that one write replaces all of it.
-const BYTES: usize = 512;
-/// Most characters of a name in a note.
-const NAME: usize = 80;
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Note {
-    level: u32,
-    pid: u32,
-    machine: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    client: Option<String>,
-}
-
-impl Note {
-    pub fn of_this_process() -> Self {
-        Self { level: VERSION, pid: std::process::id(), machine: machine(), client: None }
-    }
-
-    /// Adds the name that the client gives itself. Returns whether that is news.
-    pub fn learn(&mut self, client: Option<&str>) -> bool {
-        if self.client.is_some() || client.is_none() {
-            return false;
-        }
-        self.client = client.map(name);
-        true
-    }
-
-    pub fn write(&self, file: &File) -> io::Result<()> {
-        let mut text = serde_json::to_vec(self)?;
-        text.resize(text.len().max(BYTES - 1), b' ');
-        text.push(b'\n');
-        file.write_all_at(&text, 0)
-    }
-
-    /// `None` in the file of a build that writes no note.
-    fn read(file: &File) -> Option<Self> {
-        let mut text = [0; BYTES];
-        file.read_exact_at(&mut text, 0).ok()?;
-        serde_json::from_slice(&text).ok()
-    }
-}
-
-fn name(given: &str) -> String {
-    let clean = harmless::text(given).unwrap_or_else(|| given.to_owned());
-    let clean = redact::name(&clean).unwrap_or(clean);
-    clean.chars().take(NAME).collect()
-}
-
-/// The name of this machine.
-fn machine() -> String {
-    name(&rustix::system::uname().nodename().to_string_lossy())
-}
 
 /// The other processes on a board. They are searched for when they are first needed.
 pub struct Others {
@@ -167,8 +110,10 @@ fn starter(pid: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::directory::{PresenceLock, prepare};
+    use super::super::directory::prepare;
+    use super::super::presence::PresenceLock;
     use super::*;
+    use crate::state::event::VERSION;
     use crate::state::time::Timestamp;
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
-use super::writer::Message;
+use super::message::Message;
 
 pub struct Locker {
     requests: Sender<()>,

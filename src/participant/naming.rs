@@ -7,8 +7,9 @@ use std::path::Path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::board::{BoardError, acquire, io_error};
-use super::directory::{self, BoardLock};
+use super::error::{BoardError, io_error};
+use super::lock::{self, BoardLock, acquire};
+use super::presence;
 use super::recovery::Author;
 use crate::config;
 use crate::statefile::{FILE_NAME, Home};
@@ -23,7 +24,7 @@ fn shown(home: &Home, noted: Option<String>) -> String {
 
 /// Where the state file is now, also while the configuration has another name for it. Changes nothing.
 pub fn home(dir: &Path) -> Home {
-    Home::new(dir, &shown(&Home::of(dir), directory::state_file_of(dir)))
+    Home::new(dir, &shown(&Home::of(dir), lock::state_file_of(dir)))
 }
 
 /// Where the state file is. If the configuration has another name for it than the file has, it is renamed, unless
@@ -37,7 +38,7 @@ pub fn settle(dir: &Path, lock: &BoardLock, author: Option<&Author>) -> Result<H
         }
         return Ok(home);
     }
-    if author.is_none_or(|author| directory::is_anyone_present(dir, Some(&author.participant))) {
+    if author.is_none_or(|author| presence::is_anyone_present(dir, Some(&author.participant))) {
         let way_out = format!(
             "a name changes when no process is on the board; end them all (`callboard doctor` lists them) and start one, \
              or set state_file = \"{shown_in}\" there"

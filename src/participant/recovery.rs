@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::board::{self, BoardError, io_error};
-use super::directory;
+use super::error::{BoardError, io_error};
+use super::{directory, presence};
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::journal::{BatchId, Journal, JournalError};
 use crate::snapshot::{DIRECTORY as SNAPSHOTS, Snapshots};
@@ -24,7 +24,7 @@ use crate::state::event::Event;
 use crate::state::id::ParticipantId;
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
-use crate::statefile::{self, Found, Home, Projection};
+use crate::statefile::{self, Found, Home, LoadError, Projection};
 
 /// A file with one line for each recovery, oldest first.
 pub const LOG: &str = "recovery.log";
@@ -82,7 +82,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         Err(error) => return Err(error.into()),
     };
     let replayed = journal.as_ref().map(whole).transpose()?;
-    let file = board::found(dir)?;
+    let file = found(dir)?;
     let path = Home::of(dir).file();
     let board_id = match (&replayed, &file) {
         (Some(replayed), _) if replayed.state.seq() > 0 => Some(replayed.state.board().board_id.clone()),
@@ -302,7 +302,7 @@ pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
         return Ok(None);
     }
     if let Some(lost) = &plan.lost
-        && directory::is_anyone_present(dir, Some(&author.participant))
+        && presence::is_anyone_present(dir, Some(&author.participant))
     {
         return Err(BoardError::OthersKnowMore { lost: lost.clone(), reason: plan.faults.join("; ") });
     }
@@ -310,6 +310,21 @@ pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
         return Err(refused);
     }
     plan.carry_out(author).map(Some)
+}
+
+/// Loads the state file where there was a board before: anything but a regular file counts as unsound.
+pub fn found(dir: &Path) -> Result<Option<Found>, LoadError> {
+    found_by(dir, || statefile::load(dir))
+}
+
+pub fn found_by(
+    dir: &Path,
+    load: impl FnOnce() -> Result<Option<Found>, LoadError>,
+) -> Result<Option<Found>, LoadError> {
+    if statefile::displaced::is_irregular(&Home::of(dir).file()) {
+        return Ok(Some(Found::Unsound { reason: "it is not a regular file".to_owned() }));
+    }
+    load()
 }
 
 /// The error without its advice, because recovery is what it advises.

@@ -1,8 +1,8 @@
 //! What a process records for runs in addition to calls: what follows for their sessions, and the return of claims that
 //! died with another process.
 
-use super::Stay;
 use super::living::Others;
+use super::options::Stay;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{Chance, ParticipantId};
 use crate::state::run::stopped;

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 
-use super::writer::{Message, Writer, answer_one};
-use super::{BoardError, CallError, Queued};
-use crate::state::limit;
+use super::error::{BoardError, CallError, overloaded};
+use super::message::{Message, Queued, answer_one};
+use super::writer::Writer;
 
 /// Calls in a row, none of them beside another, after which their caller is taken to be alone.
 const LONELY: u32 = 4;
@@ -149,10 +149,6 @@ impl Solo {
         }
         None
     }
-}
-
-pub(super) fn overloaded() -> BoardError {
-    BoardError::Overloaded { waiting: limit::QUEUED.max }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

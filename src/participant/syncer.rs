@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::writer::Message;
+use super::message::Message;
 
 /// A shorter wait means that nobody released the lock: somebody may hold it shared, as the doctor does, which does not
 /// stop this thread, but does stop a round.

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Stay;
 use super::archive::has_grown;
-use super::board::{Board, BoardError, LOCK_PATIENCE};
+use super::board::Board;
+use super::error::BoardError;
+use super::lock::LOCK_PATIENCE;
+use super::options::Stay;
 use crate::journal::JournalError;
 use crate::journal::sqlite::{BLOCK, SqliteJournal};
 use crate::private;

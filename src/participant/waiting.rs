@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::Queued;
+use super::message::Queued;
 use crate::ops::AgentArgument;
 use crate::state::State;
 

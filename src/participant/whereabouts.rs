@@ -12,9 +12,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use super::{Caller, kept};
+use super::caller::Caller;
 use crate::git::{self, Git, Standing};
 use crate::ops::{AskGit, Checkout, Merge, Prepared};
+use crate::redact;
 use crate::state::task::Place;
 use crate::worktree::Worktree;
 
@@ -120,4 +121,15 @@ impl From<Worktree> for Place {
         let root = worktree.root.to_string_lossy().into_owned();
         Self { worktree: Some(root), branch: worktree.branch, head: worktree.head }
     }
+}
+
+/// Redacts `place` for the board to keep: the names that git and clients give have passed no other check.
+fn kept(place: &Place) -> Place {
+    let mut place = place.clone();
+    for name in [&mut place.worktree, &mut place.branch, &mut place.head].into_iter().flatten() {
+        if let Some(clean) = redact::name(name) {
+            *name = clean;
+        }
+    }
+    place
 }

@@ -9,6 +9,7 @@ mod batch;
 mod callers;
 mod messages;
 mod reads;
+mod regain;
 mod round;
 
 use std::collections::{HashMap, VecDeque};
@@ -22,21 +23,25 @@ use notify::RecommendedWatcher;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::beside::Snapshot;
-use super::board::{self, Board, BoardError, CaughtUp, LOCK_PATIENCE, NoHistory, is_begun};
-use super::directory::{PresenceLock, is_present, last_attended};
-use super::edits::{Edits, Examined};
+use super::board::{Board, CaughtUp};
+use super::editing::Edits;
+use super::error::{BoardError, CallError, lock_error};
 use super::feed::Feed;
 use super::hints::{self, Hint};
-use super::living::{Note, Others};
+use super::history::NoHistory;
+use super::living::Others;
+use super::lock::{self, LOCK_PATIENCE};
 use super::locker::Locker;
+use super::message::{Answer, Answers, Message, Queued, add_warning, answer_one, waited};
 use super::metrics::Metrics;
-use super::naming;
+use super::note::Note;
+use super::opening::{self, is_begun};
+use super::options::{Options, Stay};
+use super::presence::{PresenceLock, is_present, last_attended};
 use super::recovery::Author;
-use super::runs;
 use super::upkeep::Upkeep;
 use super::waiting::{Parked, Sight, Waiting};
-use super::{CallError, Options, Past, Queued, Stay};
+use super::{naming, runs};
 use crate::clock::BoardClock;
 use crate::ops::init_coordination::InitCoordination;
 use crate::ops::{self, Call, Fetched, History, Operation, Prepared, Vitals};
@@ -63,42 +68,6 @@ const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
 /// Shortest wait for a deadline, so that one that has come but cannot be recorded, because the lock or the disk is
 /// unavailable, does not make the thread spin.
 const SHORTEST_PATIENCE: Duration = Duration::from_millis(20);
-
-pub(crate) enum Message {
-    Call(Queued),
-    /// Up to `limit` events after `seq`.
-    History {
-        seq: u64,
-        limit: usize,
-        reply: oneshot::Sender<Result<Past, CallError>>,
-    },
-    /// Shows the caught-up replica to a closure.
-    Look(Look),
-    /// Copies the caught-up replica, for a read that is made beside the writer.
-    Snapshot(oneshot::Sender<Result<Box<Snapshot>, CallError>>),
-    /// The locker's answer to a request for the journal's lock; ignored unless `generation` is that of the present lock
-    /// file.
-    Locked {
-        acquired: io::Result<()>,
-        generation: u64,
-    },
-    /// Something in the directory has changed.
-    Changed,
-    /// A hand edit has been read.
-    Examined(Examined),
-    /// The syncer has an outcome to report.
-    Settled,
-    /// Wakes the thread, because something is due sooner than it would wake by itself.
-    Sooner,
-    /// Parked calls are answered now with what there is, and no call is parked any more.
-    StopWaiting,
-    Stop,
-}
-
-/// A closure that takes what it wants from the replica, or is told why there is none.
-type Look = Box<dyn FnOnce(Result<&State, CallError>) + Send>;
-type Answer = Result<Value, CallError>;
-type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 
 pub(crate) struct Writer {
     pub(super) dir: PathBuf,
@@ -506,7 +475,7 @@ impl Writer {
             && self.edits.read_next(board, self.clock.now(board.state.board().last_activity))
         {
             // Whoever holds the lock is committing, which is quick, unless that process was stopped.
-            if board::acquire(&board.lock).is_err() {
+            if lock::acquire(&board.lock).is_err() {
                 return;
             }
             self.commit(true);
@@ -613,7 +582,7 @@ impl Writer {
                 (state, Box::new(history), policy)
             }
             None => {
-                let (state, _) = board::before_first_write(&self.dir).unwrap_or_default();
+                let (state, _) = opening::before_first_write(&self.dir).unwrap_or_default();
                 (shown, default_policy) = (state, Policy::default());
                 (&mut shown, Box::new(NoHistory), &default_policy)
             }
@@ -808,11 +777,6 @@ impl Writer {
     }
 }
 
-/// How long the call is willing to wait for a better answer.
-fn waited(call: &Queued) -> Duration {
-    Duration::from_secs(call.prepared.wait_seconds().min(limit::WAIT.max as u64))
-}
-
 /// Whether a check that is made once a second, and was made at `last`, is due.
 fn is_past(last: Option<Instant>) -> bool {
     last.is_none_or(|last| last.elapsed() >= PRESENCE_CHECK)
@@ -821,21 +785,4 @@ fn is_past(last: Option<Instant>) -> bool {
 fn supersede(parked: Parked) {
     let agent = AgentId::trusted(parked.call.prepared.agent_id().unwrap_or("of this process"));
     answer_one(parked.call.reply, Err(CallError::Refused(Refusal::Superseded { agent })));
-}
-
-pub(super) fn add_warning(reply: &mut serde_json::Map<String, Value>, warning: &str) {
-    let all = match reply.get("warning").and_then(Value::as_str) {
-        Some(before) => format!("{before}; {warning}"),
-        None => warning.to_owned(),
-    };
-    reply.insert("warning".to_owned(), Value::from(all));
-}
-
-fn lock_error(source: io::Error) -> BoardError {
-    BoardError::Io { action: "cannot take the board's lock".to_owned(), source }
-}
-
-/// Sends `answer`; the caller may have gone.
-pub(super) fn answer_one(reply: oneshot::Sender<Answer>, answer: Answer) {
-    drop(reply.send(answer));
 }

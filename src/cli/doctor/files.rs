@@ -7,7 +7,7 @@ use super::super::scratch;
 use super::Check;
 use super::journal::Examined;
 use crate::bundle::{self, Bundles};
-use crate::participant::{archive, directory, living, recovery};
+use crate::participant::{archive, directory, living, presence, recovery};
 use crate::snapshot::Snapshots;
 use crate::state::bundle::{Asked, Told};
 use crate::state::event::VERSION;
@@ -98,7 +98,7 @@ fn unsound(reason: &str, journal: &Examined) -> Check {
 
 pub fn participants(dir: &Path) -> Check {
     let (present, gone): (Vec<_>, Vec<_>) =
-        names(&dir.join(directory::RUN)).into_iter().partition(|name| directory::is_present(dir, name));
+        names(&dir.join(directory::RUN)).into_iter().partition(|name| presence::is_present(dir, name));
     let found = match present.as_slice() {
         [] => "none".to_owned(),
         _ => format!("{} ({})", present.len(), present.join(", ")),

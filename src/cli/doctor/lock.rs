@@ -11,7 +11,8 @@ use rustix::fs::OFlags;
 
 use super::Check;
 use crate::participant::LOCK_PATIENCE;
-use crate::participant::directory::{LOCKS, signer};
+use crate::participant::directory::LOCKS;
+use crate::participant::lock::signer;
 
 const NAME: &str = "lock";
 

@@ -17,7 +17,9 @@ use super::super::{Declined, Outcome, Session, restore};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant;
-use crate::participant::directory::{self, BoardLock, LOCKS};
+use crate::participant::directory::{self, LOCKS};
+use crate::participant::lock::BoardLock;
+use crate::participant::presence;
 use crate::participant::recovery::{self, Author, Plan};
 use crate::snapshot;
 use crate::state::id::ParticipantId;
@@ -53,7 +55,7 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
         let tables = (plan.has_nothing_to_do() && tables_differ(copy.path())).then_some(TABLES);
         return mend(session, dir, &leftovers, tables, dry_run);
     }
-    if !dry_run && directory::is_anyone_present(dir, None) {
+    if !dry_run && presence::is_anyone_present(dir, None) {
         let refused = anyhow!(
             "processes live on the board, as `callboard doctor` lists; end them first: they may know more than the files"
         );

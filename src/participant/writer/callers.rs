@@ -2,7 +2,7 @@
 
 use super::Writer;
 use crate::ops::{DefaultAgent, Executed, Operation, RegisterAgent};
-use crate::participant::Queued;
+use crate::participant::message::Queued;
 use crate::state::id::AgentId;
 
 impl Writer {

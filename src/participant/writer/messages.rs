@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{BATCH, Message, Writer};
-use crate::participant::Queued;
+use super::{BATCH, Writer};
 use crate::participant::board::Board;
+use crate::participant::message::{Message, Queued};
 
 /// How long a batch waits for callers who are likely to call again at once, unless `ENOUGH` of them have called.
 pub(super) const LINGER: Duration = Duration::from_micros(200);
@@ -112,10 +112,10 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::sync::oneshot;
 
-    use super::super::Answer;
     use super::*;
     use crate::clock::SystemClock;
     use crate::participant::feed::Feed;
+    use crate::participant::message::Answer;
     use crate::participant::metrics::Metrics;
     use crate::participant::{Options, Stay};
 

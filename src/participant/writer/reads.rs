@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
 use std::time::Instant;
 
-use super::{Look, Message, Writer, answer_one};
+use super::Writer;
 use crate::ops::{self, History};
 use crate::participant::archive::BoardArchive;
 use crate::participant::beside::Snapshot;
-use crate::participant::board::{self, BoardError};
+use crate::participant::error::{BoardError, CallError, overloaded};
 use crate::participant::feed::Item;
-use crate::participant::solo::overloaded;
-use crate::participant::{CallError, Past, Queued, Stay};
+use crate::participant::message::{Look, Message, Past, Queued, answer_one};
+use crate::participant::opening;
+use crate::participant::options::Stay;
 use crate::state::limit;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
@@ -22,7 +23,7 @@ impl Writer {
         let answer = match self.open(false) {
             Ok(()) => self.look_again().map_err(Arc::new).map_err(CallError::Failed),
             Err(error) if matches!(*error, BoardError::Absent { .. }) => {
-                let shown = board::before_first_write(&self.dir).map_err(CallError::from);
+                let shown = opening::before_first_write(&self.dir).map_err(CallError::from);
                 shown.map(|(_, lost)| self.report = self.report.take().or(lost))
             }
             Err(error) => Err(CallError::Failed(error)),
@@ -70,7 +71,7 @@ impl Writer {
                 board.settle_for_reading();
                 look(Ok(&board.state));
             }
-            (Ok(()), None) => match board::before_first_write(&self.dir) {
+            (Ok(()), None) => match opening::before_first_write(&self.dir) {
                 Ok((state, _)) => look(Ok(&state)),
                 Err(error) => look(Err(error.into())),
             },
@@ -85,7 +86,7 @@ impl Writer {
                 let (state, _, policy) = board.split();
                 (state.clone(), policy.clone())
             }
-            None => (board::before_first_write(&self.dir)?.0, Policy::default()),
+            None => (opening::before_first_write(&self.dir)?.0, Policy::default()),
         };
         Ok(Box::new(Snapshot {
             dir: self.dir.clone(),

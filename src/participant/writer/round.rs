@@ -13,12 +13,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Answers, Writer, add_warning, answer_one, is_past};
-use crate::participant::board::{Board, BoardError, LOCK_PATIENCE};
+use super::{Writer, is_past};
+use crate::participant::board::Board;
 use crate::participant::directory::DirectoryError;
 use crate::participant::edits::Verdict;
+use crate::participant::error::{BoardError, CallError};
+use crate::participant::lock::LOCK_PATIENCE;
+use crate::participant::message::{Answer, Answers, add_warning, answer_one};
+use crate::participant::options::Stay;
 use crate::participant::syncer::{Outcome, Syncer};
-use crate::participant::{CallError, Stay};
 use crate::state::event::Recorded;
 use crate::state::time::Timestamp;
 use crate::statefile::Unplaced;

@@ -1,0 +1,64 @@
+//! On whose behalf a call is made.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::nickname;
+use crate::ops::{DefaultAgent, Principal, Reader};
+use crate::state::id::AgentId;
+use crate::state::task::Place;
+
+/// On whose behalf a call is made.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// The name that the client gives itself.
+    pub client: Option<String>,
+    pub agent: AgentChoice,
+    pub place: Place,
+    /// The caller's directory on this machine, from which its place is read anew; none if `place` is all that is known.
+    pub cwd: Option<Arc<Path>>,
+    /// Root of the main worktree of the repository that the place is in.
+    pub main_worktree: Option<Arc<Path>>,
+    /// The owner of the token that let the caller in; none for the person whose board it is.
+    pub principal: Option<Arc<Principal>>,
+    /// Whether the caller may be on another machine, so that its paths are not those of this one.
+    pub remote: bool,
+    /// The command that calls callboard for this board in the caller's shell.
+    pub command: Option<Arc<str>>,
+    /// Arguments of a model are read as it means them, those of a program as strictly as the schemas say.
+    pub reader: Reader,
+    /// Cancelled when nobody waits for the reply any more.
+    pub gone: CancellationToken,
+}
+
+/// Who acts when a call names nobody.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum AgentChoice {
+    #[default]
+    None,
+    Named(AgentId),
+    /// A [name](nickname) from the client, the worktree and the lowest free number.
+    Auto,
+}
+
+impl Caller {
+    /// Whether the process stands for an agent, so that calls need not name one.
+    pub fn names_agent(&self) -> bool {
+        self.agent != AgentChoice::None
+    }
+
+    pub(super) fn default_agent(&self) -> DefaultAgent {
+        match &self.agent {
+            AgentChoice::None => DefaultAgent::None,
+            AgentChoice::Named(agent) => DefaultAgent::Named(agent.clone()),
+            AgentChoice::Auto => DefaultAgent::Auto { prefix: self.prefix() },
+        }
+    }
+
+    fn prefix(&self) -> String {
+        let worktree = self.place.worktree.as_deref().map(Path::new);
+        nickname::prefix(self.client.as_deref(), worktree, self.main_worktree.as_deref())
+    }
+}
