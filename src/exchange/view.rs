@@ -190,7 +190,9 @@ impl View {
             match kept(number).filter(|_| is_same && !status.is_held()) {
                 Some(before) => Word { word: before.to_owned(), own: None },
                 None => {
-                    let is_clear = read(number, word(status)) == of_board(number) || !self.parts[number].is_empty();
+                    // What has parts follows them, unless it is called off, and they with it.
+                    let follows = !self.parts[number].is_empty() && !of_board(number).is_called_off();
+                    let is_clear = follows || read(number, word(status)) == of_board(number);
                     let own = (!is_clear).then_some(status.as_str());
                     Word { word: word(status).to_owned(), own }
                 }

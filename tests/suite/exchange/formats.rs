@@ -415,3 +415,18 @@ fn an_export_removes_nothing_of_an_export_to_another_place() {
     board.cli_ok("create_task", json!({"description": "another"}));
     assert_eq!(reply(&board, &["export", "csv", "./o.csv"])["written"].as_array().unwrap().len(), 1, "it is the same");
 }
+
+#[test]
+fn what_is_cancelled_with_its_parts_stays_cancelled_in_a_backlog_of_phases() {
+    let board = Board::new();
+    let plan =
+        json!({"items": [{"title": "A", "status": "Cancelled", "items": [{"title": "B", "status": "Planned"}]}]});
+    write(&board, "plan.json", &plan.to_string());
+    reply(&board, &["import", "plan.json"]);
+    reply(&board, &["export", "pipeline", "tasks.json"]);
+    let other = Board::new();
+    write(&other, "tasks.json", &fs::read_to_string(board.base().join("tasks.json")).unwrap());
+    reply(&other, &["import", "tasks.json"]);
+    let found: Vec<_> = statuses(&other).into_iter().map(|(_, status)| status).collect();
+    assert_eq!(found, ["cancelled", "cancelled"]);
+}

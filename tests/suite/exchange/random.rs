@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{reply, texts, write};
 use crate::harness::{Board, size};
 
-const FORMATS: [&str; 4] = ["task-master", "backlog-md", "beads", "csv"];
+const FORMATS: [&str; 5] = ["task-master", "backlog-md", "beads", "csv", "pipeline"];
 
 /// Titles, descriptions and tags with what formats use themselves.
 fn words() -> impl Strategy<Value = String> {
@@ -95,7 +95,11 @@ proptest! {
             let first = texts(&board.base().join(&place));
             let other = Board::new();
             first.iter().for_each(|(name, text)| _ = write(&other, &format!("in/{name}"), text));
-            let path = if format == "csv" { "in/tasks.csv" } else { "in" };
+            let path = match format {
+                "csv" => "in/tasks.csv",
+                "pipeline" => "in/tasks.json",
+                _ => "in",
+            };
             reply(&other, &["import", format, path]);
             let verdict = reply(&other, &["verify", format, path]);
             prop_assert_eq!(&verdict["differences"], &json!([]), "{}", format);
