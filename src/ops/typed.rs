@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Operation, Prepared, parse};
+use super::operation::Operation;
+use super::prepared::{Prepared, parse};
 use crate::state::refusal::Refusal;
 
 /// A call that has been prepared, and the place where its reply will be.

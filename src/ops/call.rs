@@ -1,0 +1,114 @@
+//! What an operation may know besides its parameters and the state.
+
+use std::ops::ControlFlow;
+
+use super::archive::Fetched;
+use super::health_check::Vitals;
+use super::principal::Principal;
+use super::reader::Reader;
+use crate::state::Created;
+use crate::state::agent::Participant;
+use crate::state::event::Recorded;
+use crate::state::id::{AgentId, ParticipantId};
+use crate::state::policy::Policy;
+use crate::state::refusal::Refusal;
+use crate::state::task::Place;
+use crate::state::time::Timestamp;
+
+/// What an operation may know besides its parameters and the state.
+pub struct Call<'a> {
+    pub now: Timestamp,
+    pub policy: &'a Policy,
+    /// Seed for random choices; chance is an argument, like time.
+    pub seed: u64,
+    pub participant: &'a ParticipantId,
+    /// The living process that the agent acts through; `None` for one-shot commands and HTTP.
+    pub presence: Option<&'a Participant>,
+    pub place: &'a Place,
+    /// Of the files that the call says are done, those that are not committed; none if it names none, or git has not
+    /// said.
+    pub uncommitted: Option<&'a [String]>,
+    pub history: &'a dyn History,
+    pub vitals: &'a Vitals<'a>,
+    /// What `fetch` returned for this call.
+    pub fetched: &'a Fetched,
+    /// The agent that acts when `agent_id` is left out.
+    pub default_agent: &'a DefaultAgent,
+    /// The default agent that the process was started with, even if `Auto` has resolved to a name since.
+    pub started_as: &'a DefaultAgent,
+    /// The bearer of the token that let the caller in; `None` if the caller is the board's owner.
+    pub principal: Option<&'a Principal>,
+    /// True if the caller may be on another machine.
+    pub remote: bool,
+    /// The command line that runs callboard for this board in the caller's shell; `None` where the caller may have no
+    /// such shell.
+    pub command: Option<&'a str>,
+    pub reader: Reader,
+    /// The acting agent; `None` if it is the board's owner or the bearer of a token.
+    pub actor: Option<AgentId>,
+    /// What the call has created, now or when its idempotency key was first used.
+    pub created: Vec<Created>,
+    /// True if the idempotency key was used before: the call was already done.
+    pub repeated: bool,
+    /// When the acting agent was last heard of before this call; `None` if it was not on the board.
+    pub heard: Option<Timestamp>,
+    /// True if the acting agent has acted through this process before.
+    pub is_known_here: bool,
+    /// True if this call has already recorded a renewal of the agent's leases.
+    pub renewed: bool,
+    /// Number of events that the operation itself has caused, not counting `AgentSeen` and `RunnerSeen`.
+    pub events: usize,
+}
+
+impl Call<'_> {
+    /// The acting agent, for operations that need one.
+    pub fn agent(&self) -> Result<&AgentId, Refusal> {
+        self.actor.as_ref().ok_or(Refusal::AgentMissing)
+    }
+
+    /// Makes a path in the caller's worktree relative to its root, so that one file in five worktrees has one path.
+    pub fn relative(&self, path: &str) -> String {
+        self.place.relative(path).to_owned()
+    }
+}
+
+/// The agent that acts when `agent_id` is left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum DefaultAgent {
+    /// No agent: operations of agents require `agent_id`.
+    #[default]
+    None,
+    Named(AgentId),
+    /// The lowest free `<prefix>-N`.
+    Auto {
+        prefix: String,
+    },
+    /// Agents that act through a process of `auto`, in the order in which they came: a call has to name one.
+    Several(Vec<AgentId>),
+}
+
+/// The journal's events, for the few operations that read them.
+pub trait History {
+    /// Hands up to `limit` events after `seq` to `take`, one at a time, until `take` breaks.
+    fn each_after(
+        &self,
+        seq: u64,
+        limit: usize,
+        take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
+    ) -> Result<(), String>;
+
+    /// Returns the events at once, for ranges known to be small.
+    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
+        let mut events = Vec::new();
+        self.each_after(seq, limit, &mut |recorded| {
+            events.push(recorded);
+            ControlFlow::Continue(())
+        })?;
+        Ok(events)
+    }
+
+    /// The newest `limit` files that keep rejected hand edits.
+    fn rejected_edits(&self, _limit: usize) -> Vec<String> {
+        Vec::new()
+    }
+}

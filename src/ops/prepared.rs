@@ -1,0 +1,216 @@
+//! A call whose arguments have been parsed.
+
+use serde_json::{Map, Value};
+
+use super::archive::{Archive, Fetched};
+use super::call::Call;
+use super::operation::{AgentArgument, Annotations, Decision, Operation, Steps};
+use super::reader::Reader;
+use super::schema;
+use super::typed::Slot;
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::refusal::Refusal;
+use crate::{harmless, redact};
+
+/// A call whose arguments have been parsed.
+pub trait Prepared: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn annotations(&self) -> Annotations;
+    fn agent_argument(&self) -> AgentArgument;
+    fn agent_id(&self) -> Option<&str>;
+    fn idempotency_key(&self) -> Option<&str>;
+    /// The parameters without the idempotency key, to tell whether a repeated call is the same call.
+    fn params(&self) -> Value;
+    /// Number of secrets that were redacted from the arguments.
+    fn redacted(&self) -> usize;
+    fn wait_seconds(&self) -> u64;
+    fn waits(&self, state: &State, call: &Call) -> bool;
+    fn is_long(&self, reader: Reader) -> bool;
+    /// See [`Operation::REST`].
+    fn rest(&self) -> &'static str;
+    fn steps(&self) -> Result<Option<&Steps>, Refusal>;
+    fn fetches(&self) -> bool;
+    /// See [`Operation::PLACED`]; of a batch, whether a step is.
+    fn is_placed(&self) -> bool;
+    fn done_files(&self) -> Vec<&str>;
+    fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal>;
+    fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal>;
+    fn decide(&self, state: &State, call: &Call) -> Decision;
+    fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal>;
+    fn delivered(&self, state: &State, call: &Call) -> Vec<Event>;
+}
+
+pub struct Parsed<O: Operation> {
+    params: O::Params,
+    redacted: usize,
+    /// Parsed together with the call, because there is no time for it under the board's lock.
+    steps: Result<Option<Steps>, Refusal>,
+    /// Where the caller finds the reply as it is; `None` if the caller wants only its JSON.
+    pub(super) reply: Option<Slot<O>>,
+}
+
+impl<O: Operation> Parsed<O> {
+    fn all_steps(&self) -> impl Iterator<Item = &dyn Prepared> {
+        self.steps.iter().flatten().flatten().map(Box::as_ref)
+    }
+}
+
+pub fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
+    Ok(Box::new(parse::<O>(arguments)?))
+}
+
+/// A text as operations that record it receive it: without what is harmful or secret.
+pub(crate) fn received(text: &str) -> String {
+    let mut value = Value::from(text);
+    harmless::value(&mut value);
+    redact::value(&mut value);
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+pub fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal> {
+    let mut arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    O::note_form(&mut arguments);
+    harmless::value(&mut arguments);
+    // A read stores nothing, so there is nothing to redact.
+    let redacted = if O::ANNOTATIONS.read_only { 0 } else { redact::value(&mut arguments) };
+    let kept = needs_patience(&arguments).then(|| arguments.clone());
+    let parsed = serde_path_to_error::deserialize(arguments);
+    let parsed = parsed.or_else(|error| match kept {
+        Some(mut arguments) => {
+            schema::drop_nulls(&mut arguments, &Value::Object(schema::of::<O::Params>()));
+            serde_path_to_error::deserialize(with_integers(arguments))
+        }
+        None => Err(error),
+    });
+    match parsed {
+        Ok(params) => Ok(Parsed { steps: O::steps(&params), params, redacted, reply: None }),
+        Err(error) => Err(Refusal::BadArguments {
+            operation: O::NAME,
+            argument: Some(error.path().to_string()).filter(|path| path != "."),
+            detail: error.to_string(),
+            expected: schema::summary(&schema::of::<O::Params>()),
+        }),
+    }
+}
+
+/// 2^53, up to which every whole number has a double of its own.
+const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
+
+/// The integer meant by a number like `5.0`. JSON Schema counts it as an integer, and some clients write integers so.
+fn integer(number: &serde_json::Number) -> Option<i64> {
+    let fraction = number.as_f64().filter(|value| number.is_f64() && value.abs() <= LARGEST_WHOLE)?;
+    (fraction.fract() == 0.0).then_some(fraction as i64)
+}
+
+/// Whether the value contains numbers like `5.0`, or nulls, which may stand for omitted arguments.
+fn needs_patience(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Number(number) => integer(number).is_some(),
+        Value::Array(items) => items.iter().any(needs_patience),
+        Value::Object(fields) => fields.values().any(needs_patience),
+        Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+fn with_integers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => integer(&number).map_or(Value::Number(number), Value::from),
+        Value::Array(items) => items.into_iter().map(with_integers).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, with_integers(value))).collect(),
+        other => other,
+    }
+}
+
+impl<O: Operation> Prepared for Parsed<O> {
+    fn name(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn annotations(&self) -> Annotations {
+        O::ANNOTATIONS
+    }
+
+    fn agent_argument(&self) -> AgentArgument {
+        O::AGENT
+    }
+
+    fn agent_id(&self) -> Option<&str> {
+        O::agent_id(&self.params)
+    }
+
+    fn idempotency_key(&self) -> Option<&str> {
+        O::idempotency_key(&self.params)
+    }
+
+    fn params(&self) -> Value {
+        let mut params = serde_json::to_value(&self.params).unwrap_or_default();
+        if let Some(params) = params.as_object_mut() {
+            params.remove("idempotency_key");
+        }
+        params
+    }
+
+    fn redacted(&self) -> usize {
+        self.redacted
+    }
+
+    fn wait_seconds(&self) -> u64 {
+        O::wait_seconds(&self.params)
+    }
+
+    fn waits(&self, state: &State, call: &Call) -> bool {
+        O::waits(&self.params, state, call)
+    }
+
+    fn is_long(&self, reader: Reader) -> bool {
+        O::ANNOTATIONS.read_only && O::is_long(&self.params, reader)
+    }
+
+    fn rest(&self) -> &'static str {
+        O::REST
+    }
+
+    fn steps(&self) -> Result<Option<&Steps>, Refusal> {
+        self.steps.as_ref().map(Option::as_ref).map_err(Refusal::clone)
+    }
+
+    fn fetches(&self) -> bool {
+        O::FETCHES
+    }
+
+    fn is_placed(&self) -> bool {
+        O::PLACED || self.all_steps().any(|step| step.is_placed())
+    }
+
+    fn done_files(&self) -> Vec<&str> {
+        let of_steps = self.all_steps().flat_map(|step| step.done_files());
+        O::done_files(&self.params).into_iter().chain(of_steps).collect()
+    }
+
+    fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal> {
+        O::admit(&self.params, state, call)
+    }
+
+    fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        O::fetch(&self.params, archive)
+    }
+
+    fn decide(&self, state: &State, call: &Call) -> Decision {
+        O::decide(&self.params, state, call)
+    }
+
+    fn delivered(&self, state: &State, call: &Call) -> Vec<Event> {
+        O::delivered(&self.params, state, call)
+    }
+
+    fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal> {
+        let reply = O::reply(&self.params, state, call)?;
+        let value = serde_json::to_value(&reply).unwrap_or_default();
+        if let Some(slot) = &self.reply {
+            slot.put(reply);
+        }
+        Ok(value)
+    }
+}
