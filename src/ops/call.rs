@@ -60,6 +60,45 @@ pub struct Call<'a> {
     pub events: usize,
 }
 
+impl<'a> Call<'a> {
+    /// A call by the board's owner, of which nothing else is known.
+    pub fn new(
+        now: Timestamp,
+        seed: u64,
+        policy: &'a Policy,
+        participant: &'a ParticipantId,
+        history: &'a dyn History,
+        vitals: &'a Vitals<'a>,
+    ) -> Self {
+        static NOWHERE: Place = Place { worktree: None, branch: None, head: None };
+        Self {
+            now,
+            policy,
+            seed,
+            participant,
+            presence: None,
+            place: &NOWHERE,
+            uncommitted: None,
+            history,
+            vitals,
+            fetched: &Fetched::Nothing,
+            default_agent: &DefaultAgent::None,
+            started_as: &DefaultAgent::None,
+            principal: None,
+            remote: false,
+            command: None,
+            reader: Reader::Program,
+            actor: None,
+            created: Vec::new(),
+            repeated: false,
+            heard: None,
+            is_known_here: false,
+            renewed: false,
+            events: 0,
+        }
+    }
+}
+
 impl Call<'_> {
     /// The acting agent, for operations that need one.
     pub fn agent(&self) -> Result<&AgentId, Refusal> {
@@ -110,5 +149,14 @@ pub trait History {
     /// The newest `limit` files that keep rejected hand edits.
     fn rejected_edits(&self, _limit: usize) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// The empty history of a board that does not exist yet.
+pub struct NoHistory;
+
+impl History for NoHistory {
+    fn each_after(&self, _: u64, _: usize, _: &mut dyn FnMut(Recorded) -> ControlFlow<()>) -> Result<(), String> {
+        Ok(())
     }
 }

@@ -27,6 +27,13 @@ pub struct Vitals<'a> {
     pub living: &'a dyn Fn() -> Vec<Living>,
 }
 
+impl Vitals<'_> {
+    /// Those of a process that has no troubles and does not look for others.
+    pub fn since(started_at: Timestamp) -> Self {
+        Self { started_at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new }
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     pub status: Health,

@@ -11,6 +11,7 @@ pub mod apply_batch;
 mod archive;
 mod assigned;
 pub mod attach_artifact;
+mod batch;
 mod call;
 pub mod cancel_task;
 pub mod claim_run;
@@ -99,7 +100,9 @@ pub use apply_batch::ApplyBatch;
 pub use archive::{Archive, Fetched};
 pub use assigned::Assigned;
 pub use attach_artifact::AttachArtifact;
-pub use call::{Call, DefaultAgent, History};
+#[doc(hidden)]
+pub use batch::{Due, Recorder};
+pub use call::{Call, DefaultAgent, History, NoHistory};
 pub use cancel_task::CancelTask;
 pub use claim_run::ClaimRun;
 pub use claim_task::ClaimTask;

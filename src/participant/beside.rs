@@ -10,7 +10,7 @@ use super::error::CallError;
 use super::history::JournalHistory;
 use crate::journal::JournalError;
 use crate::journal::sqlite::SqliteJournal;
-use crate::ops::{self, Call, Fetched, History, Prepared, Vitals};
+use crate::ops::{self, Call, History, Prepared, Vitals};
 use crate::state::State;
 use crate::state::agent::Participant;
 use crate::state::event::Recorded;
@@ -33,33 +33,18 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub fn answer(mut self, prepared: &dyn Prepared, caller: &Caller) -> Result<serde_json::Value, CallError> {
         let default_agent = caller.default_agent();
-        let vitals =
-            Vitals { started_at: self.started_at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new };
+        let vitals = Vitals::since(self.started_at);
         let history = Past { dir: self.dir, head: self.state.seq(), journal: OnceCell::new() };
         let call = Call {
-            now: self.now,
-            policy: &self.policy,
-            seed: self.seed,
-            participant: &self.participant.id,
             presence: self.is_presence.then_some(&self.participant),
             place: &caller.place,
-            uncommitted: None,
-            history: &history,
-            vitals: &vitals,
-            fetched: &Fetched::Nothing,
             default_agent: &default_agent,
             started_as: &default_agent,
             principal: caller.principal.as_deref(),
             remote: caller.remote,
             command: caller.command.as_deref(),
             reader: caller.reader,
-            actor: None,
-            created: Vec::new(),
-            repeated: false,
-            heard: None,
-            is_known_here: false,
-            renewed: false,
-            events: 0,
+            ..Call::new(self.now, self.seed, &self.policy, &self.participant.id, &history, &vitals)
         };
         let executed = ops::execute(&mut self.state, prepared, call);
         executed.map_err(|error| CallError::Failed(Arc::new(error.into())))?.answer.map_err(CallError::Refused)

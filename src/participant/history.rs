@@ -33,12 +33,3 @@ impl History for JournalHistory<'_> {
         statefile::displaced::all_rejected(self.dir).into_iter().take(limit).collect()
     }
 }
-
-/// The empty history of a board that does not exist yet.
-pub struct NoHistory;
-
-impl History for NoHistory {
-    fn each_after(&self, _: u64, _: usize, _: &mut dyn FnMut(Recorded) -> ControlFlow<()>) -> Result<(), String> {
-        Ok(())
-    }
-}

@@ -10,10 +10,10 @@ use super::directory::RUN;
 use super::note::{Note, machine, name};
 use super::presence::{is_held, presence_names};
 use crate::private::{Dir, Purpose};
-use crate::state::event::{Event, Recorded};
+use crate::state::State;
+use crate::state::event::Event;
 use crate::state::id::ParticipantId;
 use crate::state::level::{FIRST, Living};
-use crate::state::{ApplyError, Envelope, State};
 
 /// The other processes on a board. They are searched for when they are first needed.
 pub struct Others {
@@ -38,14 +38,14 @@ impl Others {
         self.seen.take();
     }
 
-    /// Records an event of upkeep, unless a living process could not read it.
-    pub fn record(&self, state: &mut State, event: Event, envelope: &Envelope) -> Result<Option<Recorded>, ApplyError> {
+    /// Whether all living processes can read the event.
+    pub fn admit(&self, state: &State, event: &Event) -> bool {
         let level = event.level();
-        if level > state.board().schema_version && self.living().iter().any(|one| one.level < level) {
+        let is_read = level <= state.board().schema_version || self.living().iter().all(|one| one.level >= level);
+        if !is_read {
             self.withheld_at.set(Some(Instant::now()));
-            return Ok(None);
         }
-        state.record(event, envelope).map(Some)
+        is_read
     }
 
     /// When something was last left for later because of that.
@@ -114,7 +114,6 @@ mod tests {
     use super::super::presence::PresenceLock;
     use super::*;
     use crate::state::event::VERSION;
-    use crate::state::time::Timestamp;
 
     #[test]
     fn the_living_are_those_that_hold_their_lock() {
@@ -158,19 +157,17 @@ mod tests {
         let older = std::fs::File::create(dir.join(RUN).join("p-older")).unwrap();
         older.lock().unwrap();
         let id = ParticipantId::trusted("p-own");
-        let mut others = Others::new(dir, id.clone());
-        let mut state = State::new();
+        let mut others = Others::new(dir, id);
+        let state = State::new();
         let mut document = state.to_document();
         document.board.schema_version = FIRST + 1;
         let newer = Event::StateRestored { restored_seq: 0, snapshot: None, document: Box::new(document) };
-        let envelope = Envelope { at: Timestamp::default(), participant: id, actor: None, idempotency: None };
-        assert_eq!(others.record(&mut state, newer.clone(), &envelope), Ok(None));
-        assert!(others.withheld_at().is_some() && state.seq() == 0);
-        assert!(others.record(&mut state, Event::Resumed {}, &envelope).unwrap().is_some(), "it reads that");
+        assert!(!others.admit(&state, &newer));
+        assert!(others.withheld_at().is_some());
+        assert!(others.admit(&state, &Event::Resumed {}), "it reads that");
         drop(older);
         others.look_again();
-        assert!(others.record(&mut state, newer, &envelope).unwrap().is_some());
-        assert_eq!(state.board().schema_version, FIRST + 1);
+        assert!(others.admit(&state, &newer));
     }
 
     #[test]

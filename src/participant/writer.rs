@@ -28,7 +28,6 @@ use super::editing::Edits;
 use super::error::{BoardError, CallError, lock_error};
 use super::feed::Feed;
 use super::hints::{self, Hint};
-use super::history::NoHistory;
 use super::living::Others;
 use super::lock::{self, LOCK_PATIENCE};
 use super::locker::Locker;
@@ -44,7 +43,7 @@ use super::waiting::{Parked, Sight, Waiting};
 use super::{naming, runs};
 use crate::clock::BoardClock;
 use crate::ops::init_coordination::InitCoordination;
-use crate::ops::{self, Call, Fetched, History, Operation, Prepared, Vitals};
+use crate::ops::{self, Call, Fetched, History, NoHistory, Operation, Prepared, Vitals};
 use crate::redact;
 use crate::state::State;
 use crate::state::agent::Participant;
@@ -587,16 +586,11 @@ impl Writer {
                 (&mut shown, Box::new(NoHistory), &default_policy)
             }
         };
+        let now = self.clock.now(state.board().last_activity);
         let context = Call {
-            now: self.clock.now(state.board().last_activity),
-            policy,
-            seed,
-            participant: &self.participant.id,
             presence: (self.stay == Stay::Presence).then_some(&self.participant),
             place: &call.site.place,
             uncommitted: call.site.uncommitted.as_deref(),
-            history: history.as_ref(),
-            vitals: &vitals,
             fetched: call.fetched.as_deref().unwrap_or(&Fetched::Nothing),
             default_agent: &default_agent,
             started_as: &started_as,
@@ -604,13 +598,7 @@ impl Writer {
             remote: call.caller.remote,
             command: call.caller.command.as_deref(),
             reader: call.caller.reader,
-            actor: None,
-            created: Vec::new(),
-            repeated: false,
-            heard: None,
-            is_known_here: false,
-            renewed: false,
-            events: 0,
+            ..Call::new(now, seed, policy, &self.participant.id, history.as_ref(), &vitals)
         };
         operate(state, call.prepared.as_ref(), context)
     }

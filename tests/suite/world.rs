@@ -369,30 +369,17 @@ impl World {
     fn with_call<T>(&mut self, seed: u64, operate: impl FnOnce(&mut State, Call) -> T) -> T {
         let home = self.acting_process.as_ref().or_else(|| self.homes.get(self.acting.as_ref()?));
         let presence = home.and_then(|name| self.processes.get(name));
+        let participant = presence.map_or(&self.one_shot, |participant| &participant.id);
+        let vitals = Vitals::since(self.now);
         let call = Call {
-            now: self.now,
-            policy: &self.policy,
-            seed,
-            participant: presence.map_or(&self.one_shot, |participant| &participant.id),
             presence,
             place: &self.place,
-            uncommitted: None,
-            history: &self.past,
-            vitals: &Vitals { started_at: self.now, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new },
             fetched: &self.fetched,
             default_agent: &self.default_agent,
             started_as: &self.default_agent,
-            principal: None,
-            remote: false,
             command: Some("callboard"),
             reader: self.reader,
-            actor: None,
-            created: Vec::new(),
-            repeated: false,
-            heard: None,
-            is_known_here: false,
-            renewed: false,
-            events: 0,
+            ..Call::new(self.now, seed, &self.policy, participant, &self.past, &vitals)
         };
         operate(&mut self.state, call)
     }

@@ -1,6 +1,5 @@
 //! The pure core alone: a claim is decided and applied without disk, lock, thread or JSON.
 
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -8,12 +7,11 @@ use serde_json::{Value, json};
 
 use super::figure::{Key, micros};
 use super::{Bench, Measure};
-use crate::ops::{self, Call, DefaultAgent, Fetched, History, Reader, Vitals};
+use crate::ops::{self, Call, NoHistory, Vitals};
 use crate::state::agent::{Demands, Properties, Role};
 use crate::state::event::{Event, NewTask, Recorded};
 use crate::state::id::{AgentId, Chance, ParticipantId, TaskId};
 use crate::state::policy::Policy;
-use crate::state::task::Place;
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
 
@@ -138,32 +136,9 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
     let entry = ops::find(operation).ok_or_else(|| anyhow!("there is no operation `{operation}`"))?;
     let prepared = entry.prepare(arguments)?;
     let envelope = Envelope { actor: Some(agent.clone()), ..envelope() };
-    let vitals = Vitals { started_at: envelope.at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new };
-    let call = Call {
-        now: envelope.at,
-        policy: &Policy::default(),
-        seed: 1,
-        participant: &envelope.participant,
-        presence: None,
-        place: &Place::default(),
-        uncommitted: None,
-        history: &Unwritten,
-        vitals: &vitals,
-        fetched: &Fetched::Nothing,
-        default_agent: &DefaultAgent::None,
-        started_as: &DefaultAgent::None,
-        principal: None,
-        remote: false,
-        command: None,
-        reader: Reader::Program,
-        actor: Some(agent),
-        created: Vec::new(),
-        repeated: false,
-        heard: None,
-        is_known_here: false,
-        renewed: false,
-        events: 0,
-    };
+    let (vitals, policy) = (Vitals::since(envelope.at), Policy::default());
+    let call = Call::new(envelope.at, 1, &policy, &envelope.participant, &NoHistory, &vitals);
+    let call = Call { actor: Some(agent), ..call };
     let start = Instant::now();
     let events = prepared.decide(state, &call).map_err(|rejected| rejected.refusal)?;
     let recorded = events.into_iter().map(|event| state.record(event, &envelope)).collect::<Result<Vec<_>, _>>()?;
@@ -176,15 +151,6 @@ fn envelope() -> Envelope {
         participant: ParticipantId::trusted("p-bench"),
         actor: None,
         idempotency: None,
-    }
-}
-
-/// The history of a state that was never written down.
-struct Unwritten;
-
-impl History for Unwritten {
-    fn each_after(&self, _: u64, _: usize, _: &mut dyn FnMut(Recorded) -> ControlFlow<()>) -> Result<(), String> {
-        Ok(())
     }
 }
 

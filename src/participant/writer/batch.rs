@@ -9,7 +9,7 @@ use super::messages::LINGER;
 use super::{BATCH, Writer, is_past};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
-use crate::ops;
+use crate::ops::{self, Due, Recorder};
 use crate::participant::board::{self, Board};
 use crate::participant::directory::DirectoryError;
 use crate::participant::edits::Verdict;
@@ -19,10 +19,10 @@ use crate::participant::options::Stay;
 use crate::participant::presence::{PresenceLock, clear_presence, clear_unlisted, is_present};
 use crate::participant::runs;
 use crate::state::agent::Participant;
-use crate::state::deadline::{STEP, clock_stepped};
+use crate::state::deadline::STEP;
 use crate::state::event::{Event, Recorded};
 use crate::state::guard::HUMAN;
-use crate::state::id::{AgentId, ParticipantId};
+use crate::state::id::{AgentId, Chance, ParticipantId};
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
@@ -95,14 +95,12 @@ impl Writer {
         let at = self.clock.now(board.state.board().last_activity);
         let (participant, actor) = (self.participant.id.clone(), Some(AgentId::trusted(HUMAN)));
         let envelope = Envelope { at, participant, actor, idempotency: None };
-        match self.others.record(&mut board.state, Event::clone(event), &envelope)? {
-            Some(recorded) => events.push(recorded),
-            None => {
-                let older = board.state.older(&self.others.living(), event.level());
-                let operation = "what it changes".to_owned();
-                return Ok(Some(Verdict::Rejected(vec![Refusal::OlderProcesses { operation, older }.to_string()])));
-            }
+        if !self.others.admit(&board.state, event) {
+            let older = board.state.older(&self.others.living(), event.level());
+            let operation = "what it changes".to_owned();
+            return Ok(Some(Verdict::Rejected(vec![Refusal::OlderProcesses { operation, older }.to_string()])));
         }
+        events.push(board.state.record(Event::clone(event), &envelope)?);
         Ok(Some(verdict))
     }
 
@@ -112,8 +110,7 @@ impl Writer {
         self.ensure_presence()?;
         self.record_time(events)?;
         self.record_calls(events, answers);
-        self.follow_up(events)?;
-        Ok(self.retire(events)?)
+        Ok(self.follow_up(events)?)
     }
 
     fn record_calls(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) {
@@ -195,7 +192,6 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(()) };
         let last_activity = board.state.board().last_activity;
         let at = self.clock.now(last_activity);
-        let envelope = Envelope { at, participant: self.participant.id.clone(), actor: None, idempotency: None };
         let gone = gone(&board.state, &self.dir, &self.participant.id, &mut self.last_reap);
         // A process that is on no list, such as a server, leaves its file if it is killed.
         let nobody_ran = match board.state.participants().count() {
@@ -207,51 +203,42 @@ impl Writer {
         let idle = self.opened_at.since(last_seen);
         let unattended = (nobody_ran && idle > STEP).then_some(idle);
         let slept = slept_unnoticed(board, &self.clock, self.slept);
-        let (state, _, policy) = board.split();
-        let others = &self.others;
-        let mut record = |state: &mut State, event: Event| -> Result<(), ApplyError> {
-            events.extend(others.record(state, event, &envelope)?);
-            Ok(())
-        };
-        if let Some(gap) = self.clock.step().into_iter().chain(unattended).chain(slept).max() {
-            record(state, clock_stepped(gap, at))?;
-        }
-        for participant in &gone {
-            record(state, state.participant_gone(participant, policy, at))?;
-            clear_presence(&self.dir, participant.id.as_str());
-        }
-        for expired in state.expire(at) {
-            record(state, expired)?;
-        }
-        if !std::mem::replace(&mut self.has_returned, true) {
-            let returned = runs::returned(state, &self.participant.id, self.stay, self.started_at);
-            returned.into_iter().try_for_each(|event| record(state, event))?;
-        }
+        let gap = self.clock.step().into_iter().chain(unattended).chain(slept).max();
+        let due = Due { gap, gone };
+        let has_returned = std::mem::replace(&mut self.has_returned, true);
+        let (own, stay, started_at) = (self.participant.id.clone(), self.stay, self.started_at);
+        self.record_at(at, |recorder, state, _| {
+            recorder.time(state, &due, events)?;
+            let returned = if has_returned { Vec::new() } else { runs::returned(state, &own, stay, started_at) };
+            returned.into_iter().try_for_each(|event| recorder.record(state, event, events).map(drop))
+        })?;
+        due.gone.iter().for_each(|participant| clear_presence(&self.dir, participant.id.as_str()));
         Ok(())
     }
 
+    /// Records what follows from the calls.
     fn follow_up(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
-        let Some(board) = &mut self.board else { return Ok(()) };
-        let (at, participant) = (self.clock.now(board.state.board().last_activity), self.participant.id.clone());
-        let envelope = Envelope { at, participant, actor: None, idempotency: None };
-        let others = &self.others;
-        runs::follow_up(&mut board.state, &envelope, &mut self.chance, others, events)
+        let Some(board) = &self.board else { return Ok(()) };
+        let at = self.clock.now(board.state.board().last_activity);
+        let mut retired_from = self.retired_from;
+        self.record_at(at, |recorder, state, chance| {
+            recorder.follow_up(state, chance, events)?;
+            recorder.retire(state, &mut retired_from, events)
+        })?;
+        self.retired_from = retired_from;
+        Ok(())
     }
 
-    /// Retires surplus tasks and old checkpoints. After the calls, because a retired task is looked up in the journal,
-    /// where this batch is only after its commit.
-    fn retire(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
+    fn record_at(
+        &mut self,
+        at: Timestamp,
+        record: impl FnOnce(&Recorder, &mut State, &mut Chance) -> Result<(), ApplyError>,
+    ) -> Result<(), ApplyError> {
         let Some(board) = &mut self.board else { return Ok(()) };
-        let at = self.clock.now(board.state.board().last_activity);
         let (state, _, policy) = board.split();
-        let others = &self.others;
-        let retired = [state.retire_surplus(policy, &mut self.retired_from), state.retire_checkpoints(policy, at)];
-        for retired in retired.into_iter().flatten() {
-            let participant = self.participant.id.clone();
-            let envelope = Envelope { at, participant, actor: None, idempotency: None };
-            events.extend(others.record(state, retired, &envelope)?);
-        }
-        Ok(())
+        let admits = |state: &State, event: &Event| self.others.admit(state, event);
+        let recorder = Recorder { at, participant: &self.participant.id, policy, admits: &admits };
+        record(&recorder, state, &mut self.chance)
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use callboard::clock::{BoardClock, Clock};
 use callboard::journal::memory::{Fate, MemoryJournal};
 use callboard::journal::{AppendError, BatchId, Journal};
-use callboard::ops::{Call, DefaultAgent, Fetched, History, Reader, Vitals, execute, find};
+use callboard::ops::{Call, Due, Fetched, History, Recorder, Vitals, execute, find};
 use callboard::state::agent::Participant;
-use callboard::state::deadline::{STEP, clock_stepped};
+use callboard::state::deadline::STEP;
 use callboard::state::document::Document;
 use callboard::state::event::{Event, Recorded};
 use callboard::state::id::{Chance, ParticipantId};
@@ -18,7 +18,6 @@ use callboard::state::limit::KEYS_REMEMBERED;
 use callboard::state::policy::Policy;
 use callboard::state::refusal::Refusal;
 use callboard::state::snapshot::{Listed, SnapshotName};
-use callboard::state::task::Place;
 use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
 use serde_json::Value;
@@ -195,16 +194,15 @@ impl Machine {
     /// Takes one batch through a participant. Returns what each caller hears.
     pub fn commit(&mut self, seat: usize, calls: &[(&'static str, Value)], fault: Fault) -> Vec<Heard> {
         let all = |heard: Heard| vec![heard; calls.len()];
-        let gone: Vec<_> = self.gone(seat);
+        let gone = self.gone(seat);
         let Some(process) = &mut self.seats[seat] else { return all(Heard::NotDone) };
         process.catch_up(&self.journal);
         let (before, savepoint) = (process.state.seq(), process.state.savepoint());
         let mut events = Vec::new();
-        process.record_time(&mut events, &gone, &self.policy);
+        process.record_time(&mut events, gone, &self.policy);
         let answers: Vec<_> =
             calls.iter().map(|call| process.execute(call, &mut events, &self.policy, &self.journal)).collect();
-        process.follow_up(&mut events);
-        process.retire(&mut events, &self.policy);
+        process.follow_up(&mut events, &self.policy);
         if fault == Fault::KilledBeforeAppend {
             self.kill(seat);
             return all(Heard::Nothing);
@@ -304,45 +302,24 @@ impl Process {
         }
     }
 
-    fn record_time(&mut self, events: &mut Vec<Recorded>, gone: &[Arc<Participant>], policy: &Policy) {
+    fn record_time(&mut self, events: &mut Vec<Recorded>, gone: Vec<Arc<Participant>>, policy: &Policy) {
         let last_activity = self.state.board().last_activity;
         let at = self.clock.now(last_activity);
-        let participant = self.participant.id.clone();
-        let envelope = Envelope { at, participant, actor: None, idempotency: None };
         // Another process may have recorded a death that this one learns of only now.
-        let gone: Vec<_> = gone.iter().filter(|one| self.state.participant(&one.id).is_some()).collect();
+        let gone: Vec<_> = gone.into_iter().filter(|one| self.state.participant(&one.id).is_some()).collect();
         let nobody_ran = !gone.is_empty() && gone.len() == self.state.participants().count();
         let idle = at.since(last_activity);
         let unattended = (nobody_ran && idle > STEP).then_some(idle);
-        let mut record = |state: &mut State, event: Event| events.push(state.record(event, &envelope).unwrap());
-        if let Some(gap) = self.clock.step().into_iter().chain(unattended).max() {
-            record(&mut self.state, clock_stepped(gap, at));
-        }
-        for participant in gone {
-            let gone = self.state.participant_gone(participant, policy, at);
-            record(&mut self.state, gone);
-        }
-        for expired in self.state.expire(at) {
-            record(&mut self.state, expired);
-        }
+        let gap = self.clock.step().into_iter().chain(unattended).max();
+        let recorder = Recorder { at, participant: &self.participant.id, policy, admits: &|_, _| true };
+        recorder.time(&mut self.state, &Due { gap, gone }, events).unwrap();
     }
 
-    fn follow_up(&mut self, events: &mut Vec<Recorded>) {
-        while let Some(event) = self.state.follow_up(self.chance.draw()) {
-            events.push(self.record(event));
-        }
-    }
-
-    fn retire(&mut self, events: &mut Vec<Recorded>, policy: &Policy) {
+    fn follow_up(&mut self, events: &mut Vec<Recorded>, policy: &Policy) {
         let at = self.clock.now(self.state.board().last_activity);
-        let retired = [self.state.retire_surplus(policy, &mut 0), self.state.retire_checkpoints(policy, at)];
-        events.extend(retired.into_iter().flatten().map(|event| self.record(event)));
-    }
-
-    fn record(&mut self, event: Event) -> Recorded {
-        let at = self.clock.now(self.state.board().last_activity);
-        let participant = self.participant.id.clone();
-        self.state.record(event, &Envelope { at, participant, actor: None, idempotency: None }).unwrap()
+        let recorder = Recorder { at, participant: &self.participant.id, policy, admits: &|_, _| true };
+        recorder.follow_up(&mut self.state, &mut self.chance, events).unwrap();
+        recorder.retire(&mut self.state, &mut 0, events).unwrap();
     }
 
     fn execute(
@@ -359,35 +336,11 @@ impl Process {
             true => Fetched::Taken(Listed { name: SnapshotName::new(now, "0123abcd"), bytes: 1, head: None }),
             false => Fetched::Nothing,
         };
+        let (vitals, past) = (Vitals::since(self.clock.now(Timestamp::default())), Past(journal));
         let call = Call {
-            now,
-            policy,
-            seed: self.chance.draw(),
-            participant: &self.participant.id,
             presence: self.presence.then_some(&self.participant),
-            place: &Place::default(),
-            uncommitted: None,
-            history: &Past(journal),
-            principal: None,
-            remote: false,
-            command: None,
-            reader: Reader::Program,
-            vitals: &Vitals {
-                started_at: self.clock.now(Timestamp::default()),
-                troubles: Vec::new(),
-                state_file_seq: &|| None,
-                living: &Vec::new,
-            },
             fetched: &fetched,
-            default_agent: &DefaultAgent::None,
-            started_as: &DefaultAgent::None,
-            actor: None,
-            created: Vec::new(),
-            repeated: false,
-            heard: None,
-            is_known_here: false,
-            renewed: false,
-            events: 0,
+            ..Call::new(now, self.chance.draw(), policy, &self.participant.id, &past, &vitals)
         };
         let executed = execute(&mut self.state, prepared.as_ref(), call).unwrap();
         events.extend(executed.events);
