@@ -11,6 +11,8 @@ mod figure;
 mod goals;
 mod last_words;
 mod machine;
+mod others;
+#[cfg(feature = "peers")]
 mod peers;
 mod place;
 mod plot;
@@ -56,7 +58,8 @@ pub struct Arguments {
     /// Measure only this part; may be repeated
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
-    /// Also measure the other queues that are installed: beanstalkd, Redis, PostgreSQL, NATS JetStream
+    /// Also measure the other queues that are installed: beanstalkd, Redis, PostgreSQL, NATS JetStream. Only a build with
+    /// `--features peers` has their clients
     #[arg(long)]
     peers: bool,
     /// Draw the cost of a claim on larger and larger boards into this file
@@ -177,7 +180,7 @@ struct Bench {
     place: Place,
     figures: Figures,
     /// The other queues, and why some are missing.
-    found: Vec<peers::Found>,
+    found: Vec<others::Found>,
     refusals: Vec<drive::Refusal>,
     bar: ProgressBar,
 }
@@ -201,6 +204,9 @@ trait Measure {
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    if arguments.peers && !cfg!(feature = "peers") {
+        usage_error("--peers needs the clients of the other queues: cargo build --release --features peers");
+    }
     if arguments.peers && !arguments.only.is_empty() && !arguments.only.contains(&Part::Doors) {
         usage_error("--peers is compared with the doors; add --only doors or leave --only out");
     }
@@ -312,6 +318,7 @@ fn measure(parts: &[Part], with_peers: bool, bench: &mut Bench) -> anyhow::Resul
         measures.push(part.measure(bench).map_err(|error| failed_in(&name, &error))?);
         // The other queues are measured right after the doors that they are compared with.
         if with_peers && *part == Part::Doors {
+            #[cfg(feature = "peers")]
             measures.push(Box::new(peers::Peers::new(bench)?));
         }
     }

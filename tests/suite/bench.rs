@@ -116,7 +116,7 @@ fn wrong_options_are_told() {
     for (arguments, said) in [
         (&["--only", "moon"][..], "possible values: calibration, engine"),
         (&["--rounds", "0"], "1..=10000"),
-        (&["--peers", "--only", "engine"], "--only doors"),
+        (&["--peers", "--only", "engine"], if cfg!(feature = "peers") { "--only doors" } else { "--features peers" }),
         (&["--svg", "cost.svg", "--only", "engine"], "add one or leave --only out"),
         (&["--server", "http://127.0.0.1:1"], "leave --server out"),
     ] {

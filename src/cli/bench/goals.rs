@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::figure::Key;
-use super::{Bench, commit, doors, engine, peers, startup, waiting};
+use super::{Bench, commit, doors, engine, others, startup, waiting};
 
 /// Longest time for a claim in the engine, in microseconds.
 const DECIDED: f64 = 2.0;
@@ -125,11 +125,11 @@ pub fn goals(bench: &Bench) -> Vec<Goal> {
 
 /// Number of clients, the other queue, the least ratio of our throughput to its, and the ratio to aim for.
 const COMPARED: [(usize, &str, f64, f64); 5] = [
-    (64, peers::POSTGRES, 2.0, 3.0),
-    (64, peers::BEANSTALKD, 1.0, 1.3),
-    (64, peers::NATS, 1.3, 1.8),
-    (64, peers::REDIS, 0.45, 0.6),
-    (8, peers::POSTGRES, 1.0, 1.2),
+    (64, others::POSTGRES, 2.0, 3.0),
+    (64, others::BEANSTALKD, 1.0, 1.3),
+    (64, others::NATS, 1.3, 1.8),
+    (64, others::REDIS, 0.45, 0.6),
+    (8, others::POSTGRES, 1.0, 1.2),
 ];
 
 /// The goals that compare other queues, and the comparisons that could not be made.
@@ -143,7 +143,7 @@ pub fn against_peers(bench: &Bench) -> (Vec<Goal>, Vec<String>) {
         let key = |part, name| Key::new(part, name).tasks(size.work).clients(clients);
         // A queue that failed has other rounds than ours.
         let is_whole = found.iter().any(|peer| peer.name == name && peer.missing.is_none());
-        let theirs = figures.median(key(peers::PART, name)).filter(|_| is_whole);
+        let theirs = figures.median(key(others::PART, name)).filter(|_| is_whole);
         let found = figures.median(key(doors::PART, doors::JSON_RPC)).zip(theirs).map(|(ours, theirs)| ours / theirs);
         let what = format!("{} with {clients} clients, of {name}", doors::JSON_RPC);
         match Goal::at_least(&what, found, least, aim) {
@@ -158,7 +158,7 @@ pub fn against_peers(bench: &Bench) -> (Vec<Goal>, Vec<String>) {
 mod tests {
     use super::*;
     use crate::cli::bench::figure::Unit;
-    use crate::cli::bench::peers::Found;
+    use crate::cli::bench::others::Found;
     use crate::cli::bench::report::Report;
 
     #[test]
@@ -176,10 +176,10 @@ mod tests {
     fn queue_that_failed_is_not_compared_and_none_at_all_is_no_success() {
         let mut bench = Bench::small();
         let key = |part, name| Key::new(part, name).tasks(bench.size.work).clients(8);
-        for (key, rate) in [(key(doors::PART, doors::JSON_RPC), 9.0), (key(peers::PART, peers::POSTGRES), 3.0)] {
+        for (key, rate) in [(key(doors::PART, doors::JSON_RPC), 9.0), (key(others::PART, others::POSTGRES), 3.0)] {
             bench.figures.value(key, Unit::PerSecond, rate);
         }
-        bench.found.push(Found { name: peers::POSTGRES, version: Some("15".to_owned()), missing: None });
+        bench.found.push(Found { name: others::POSTGRES, version: Some("15".to_owned()), missing: None });
         let passes = |bench: &Bench| Report::of(bench, None, None).passes();
         let (goals, missing) = against_peers(&bench);
         assert_eq!((goals.len(), goals[0].found, missing.len()), (1, 3.0, 4));

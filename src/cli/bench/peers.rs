@@ -20,14 +20,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
-use serde::Serialize;
 
 use super::drive::{Names, Worker, connect, drive, in_words};
 use super::last_words::LastWords;
+use super::others::{BEANSTALKD, Found, NATS, PART, POSTGRES, REDIS};
 use super::place::{Place, unleash};
 use super::{Bench, Measure};
-
-pub const PART: &str = "peers";
 
 /// Longest wait until a server accepts connections.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -62,11 +60,6 @@ enum Missing {
     Other(String),
 }
 
-pub const BEANSTALKD: &str = "beanstalkd -f 0";
-pub const REDIS: &str = "Redis stream, appendfsync always";
-pub const POSTGRES: &str = "PostgreSQL, SKIP LOCKED";
-pub const NATS: &str = "NATS JetStream, sync always";
-
 const KINDS: [Kind; 4] = [
     Kind {
         names: Names { part: PART, rate: BEANSTALKD, claim: "claim, beanstalkd (not durable)" },
@@ -89,17 +82,6 @@ const KINDS: [Kind; 4] = [
         start: nats::start,
     },
 ];
-
-/// What became of a queue that was to be compared.
-#[derive(Serialize)]
-pub struct Found {
-    pub name: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Why it was not measured, and what to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<String>,
-}
 
 pub struct Peers(Vec<(&'static Names, Box<dyn Peer>)>);
 
