@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Annotations, Call, Operation, READ, Toolset, input};
 use crate::state::agent::{Agent, Role, Waiting};
+use crate::state::attention::{Blocked, ForHuman, Parked, TEXT_SHOWN};
 use crate::state::claim::{in_scope, path_in_scope};
 use crate::state::document::{Pause, PlanVersion};
 use crate::state::guard::HUMAN;
 use crate::state::health::Health;
 use crate::state::hierarchy::Progress;
-use crate::state::id::{AgentId, MessageId, TaskId};
-use crate::state::message::MessageKind;
+use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::run::RunStatus;
 use crate::state::task::{Task, TaskStatus};
@@ -139,27 +139,6 @@ pub struct OfFailed {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct Blocked {
-    pub task: TaskId,
-    pub by: Vec<TaskId>,
-    /// Tasks among `by` that no retry brings back: obsolete or retired
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gone: Vec<TaskId>,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct Parked {
-    pub task: TaskId,
-    pub title: String,
-    pub attempts: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub category: Option<String>,
-    /// Beginning of the error
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-#[derive(Serialize, JsonSchema)]
 pub struct Waits {
     pub agent: AgentId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,27 +147,10 @@ pub struct Waits {
     pub waiting: Waiting,
 }
 
-#[derive(Serialize, JsonSchema)]
-pub struct ForHuman {
-    pub message: MessageId,
-    pub from: AgentId,
-    pub kind: MessageKind,
-    /// Beginning of the text
-    pub text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<TaskId>,
-}
-
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Messages to the board's owner that are shown, and characters of each text.
-const MESSAGES_SHOWN: usize = 5;
-const TEXT_SHOWN: usize = 200;
-/// Blocked tasks that are named; `queue` has their number.
-const BLOCKED_NAMED: usize = 20;
-const PARKED_NAMED: usize = 20;
 const REJECTED_NAMED: usize = 5;
 const PARTS_NAMED: usize = 50;
 const WAITING_NAMED: usize = 20;
@@ -220,15 +182,15 @@ impl Operation for GetStatus {
             queue: queue(scope, state),
             remaining: state.remaining(scope),
             of_failed: scope.map_or_else(|| of_failed(state), |_| None),
-            blocked_by_failure: blocked(scope, state),
-            needs_attention: parked(scope, state),
+            blocked_by_failure: state.stuck(scope),
+            needs_attention: state.parked(scope),
             graph: state.health(false),
             plan: state.current_plan().map(PlanVersion::brief),
             runs: runs(state),
             parts: parts(scope, state),
             quiet: state.agents().filter(|agent| is_quiet(agent, call)).map(|agent| agent.id.clone()).collect(),
             waiting: waiting(state),
-            for_human: for_human(state),
+            for_human: state.questions(),
             unread_by_human: state.unread_count(&AgentId::trusted(HUMAN)),
             rejected_edits: call.history.rejected_edits(REJECTED_NAMED),
             seq: board.seq,
@@ -353,38 +315,6 @@ fn of_failed(state: &State) -> Option<OfFailed> {
     (cancelled + obsolete > 0).then_some(OfFailed { cancelled, obsolete })
 }
 
-fn blocked(scope: Option<&str>, state: &State) -> Vec<Blocked> {
-    let is_meant = |id: &TaskId| scope.is_none() || state.task(id).is_some_and(|task| in_scope(task, scope));
-    let blocked = state.blocked_by_failure().into_iter().filter(|(id, _)| is_meant(id));
-    let is_gone = |id: &TaskId| state.task(id).is_none_or(|task| task.status == TaskStatus::Obsolete);
-    let blocked = blocked.take(BLOCKED_NAMED).map(|(task, by)| {
-        let by: Vec<TaskId> = by.into_iter().cloned().collect();
-        Blocked { task: task.clone(), gone: by.iter().filter(|id| is_gone(id)).cloned().collect(), by }
-    });
-    blocked.collect()
-}
-
-fn parked(scope: Option<&str>, state: &State) -> Vec<Parked> {
-    if state.count(TaskStatus::Failed) == 0 {
-        return Vec::new();
-    }
-    let failed =
-        state.tasks().filter(|task| task.run.is_none() && task.status == TaskStatus::Failed && in_scope(task, scope));
-    let begun = |text: &str| text.chars().take(TEXT_SHOWN).collect::<String>();
-    let parked = failed.take(PARKED_NAMED).map(|task| {
-        let last = task.attempts.last().and_then(|attempt| attempt.error.as_ref());
-        let of_result = || task.result.as_ref()?.error.as_deref().map(begun);
-        Parked {
-            task: task.id.clone(),
-            title: begun(task.headline()),
-            attempts: task.attempt,
-            category: last.map(|error| error.category.clone()),
-            error: last.map(|error| begun(&error.message)).or_else(of_result),
-        }
-    });
-    parked.collect()
-}
-
 fn waiting(state: &State) -> Vec<Waits> {
     let waits = |agent: &Arc<Agent>| {
         let waiting = Waiting::clone(agent.waiting.as_ref()?);
@@ -394,22 +324,6 @@ fn waiting(state: &State) -> Vec<Waits> {
     waiting.sort_by_key(|one| one.waiting.since);
     waiting.truncate(WAITING_NAMED);
     waiting
-}
-
-fn for_human(state: &State) -> Vec<ForHuman> {
-    let human = AgentId::trusted(HUMAN);
-    let unread = state.unread(&human).take(MESSAGES_SHOWN);
-    let shown = unread.map(|one| ForHuman {
-        message: one.id.clone(),
-        from: one.from.clone(),
-        kind: one.kind,
-        text: match one.text.char_indices().nth(TEXT_SHOWN) {
-            Some((end, _)) => format!("{}…", &one.text[..end]),
-            None => one.text.clone(),
-        },
-        task_id: one.task_id.clone(),
-    });
-    shown.collect()
 }
 
 /// True if the agent is present and holds a task, but has not called for the length of a lease.

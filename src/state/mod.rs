@@ -7,6 +7,7 @@ pub mod agent;
 pub mod aging;
 mod apply;
 pub mod artifact;
+pub mod attention;
 pub mod brought;
 pub mod bundle;
 #[doc(hidden)]
