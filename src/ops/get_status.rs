@@ -14,6 +14,7 @@ use crate::state::hierarchy::Progress;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::run::RunStatus;
+use crate::state::standing::{Counts, percent};
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::{MINUTE, Timestamp};
 use crate::state::{Remaining, State};
@@ -172,7 +173,7 @@ impl Operation for GetStatus {
         let wanted = total_tasks - called_off(scope, state);
         Ok(Reply {
             goal: Arc::clone(&board.goal),
-            progress_percent: (tasks.done * 100 + wanted / 2) / wanted.max(1),
+            progress_percent: percent(tasks.done, wanted),
             tasks,
             total_tasks,
             agents: agents(state, call.now),
@@ -199,19 +200,8 @@ impl Operation for GetStatus {
 }
 
 fn tasks(state: &State) -> Tasks {
-    let count = |status| state.count(status) as u64;
-    let archived = state.board().archived;
-    Tasks {
-        available: count(TaskStatus::Available),
-        claimed: count(TaskStatus::Claimed),
-        in_progress: count(TaskStatus::InProgress),
-        done: count(TaskStatus::Done) + archived.done,
-        failed: count(TaskStatus::Failed)
-            + count(TaskStatus::Cancelled)
-            + count(TaskStatus::Obsolete)
-            + archived.cancelled
-            + archived.obsolete,
-    }
+    let Counts { available, claimed, in_progress, done, failed, cancelled, obsolete } = state.counts();
+    Tasks { available, claimed, in_progress, done, failed: failed + cancelled + obsolete }
 }
 
 /// Counts of runs; `None` if there never was a run.
@@ -309,9 +299,7 @@ fn called_off(scope: Option<&str>, state: &State) -> u64 {
 }
 
 fn of_failed(state: &State) -> Option<OfFailed> {
-    let archived = state.board().archived;
-    let cancelled = state.count(TaskStatus::Cancelled) as u64 + archived.cancelled;
-    let obsolete = state.count(TaskStatus::Obsolete) as u64 + archived.obsolete;
+    let Counts { cancelled, obsolete, .. } = state.counts();
     (cancelled + obsolete > 0).then_some(OfFailed { cancelled, obsolete })
 }
 

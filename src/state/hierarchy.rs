@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::id::TaskId;
 use super::limit::PLAN_DEPTH;
 use super::refusal::Refusal;
+use super::standing::percent;
 use super::task::{Task, TaskStatus};
 use super::{Ordinal, State};
 
@@ -110,7 +111,7 @@ impl Progress {
         self.done += u64::from(status == TaskStatus::Done);
         self.held += u64::from(status.is_held());
         self.failed += u64::from(status == TaskStatus::Failed);
-        self.percent = (self.done * 100 + self.tasks / 2) / self.tasks.max(1);
+        self.percent = percent(self.done, self.tasks);
     }
 
     /// The status shown for a parent whose own status is `status`: in_progress once a part is held or done.

@@ -53,6 +53,7 @@ mod restore;
 pub mod run;
 pub mod session;
 pub mod snapshot;
+pub mod standing;
 mod table;
 pub mod task;
 pub mod time;

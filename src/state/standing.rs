@@ -1,0 +1,55 @@
+//! How far the board is: counts of its tasks by status, retired ones included, and the share that is done.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::State;
+use super::task::TaskStatus;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Counts {
+    pub available: u64,
+    pub claimed: u64,
+    pub in_progress: u64,
+    pub done: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub obsolete: u64,
+}
+
+impl Counts {
+    /// Number of all tasks.
+    pub fn total(&self) -> u64 {
+        self.available + self.claimed + self.in_progress + self.done + self.failed + self.called_off()
+    }
+
+    pub fn called_off(&self) -> u64 {
+        self.cancelled + self.obsolete
+    }
+
+    /// Share of the tasks that are done, without those that were called off.
+    pub fn percent(&self) -> u64 {
+        percent(self.done, self.total() - self.called_off())
+    }
+}
+
+/// The share that `done` is of `wanted`, rounded.
+pub fn percent(done: u64, wanted: u64) -> u64 {
+    (done * 100 + wanted / 2) / wanted.max(1)
+}
+
+impl State {
+    pub fn counts(&self) -> Counts {
+        let count = |status| self.count(status) as u64;
+        let archived = self.board().archived;
+        Counts {
+            available: count(TaskStatus::Available),
+            claimed: count(TaskStatus::Claimed),
+            in_progress: count(TaskStatus::InProgress),
+            done: count(TaskStatus::Done) + archived.done,
+            failed: count(TaskStatus::Failed),
+            cancelled: count(TaskStatus::Cancelled) + archived.cancelled,
+            obsolete: count(TaskStatus::Obsolete) + archived.obsolete,
+        }
+    }
+}
