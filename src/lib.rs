@@ -39,7 +39,9 @@
 // | what is read from and written for other tools | `exchange`: a file per format and a line in `FORMATS`; `reading` (checks), `view` (the board), `verify`; `cli::exchange` for their files |
 // | how far executions have come, and what they may spend | `state::workflow`; `artifact` for the files that work leaves |
 // | what is on disk | `journal` (events in SQLite), `statefile` (the projection and older formats), `snapshot`, `bundle`; the last two are `sealed` files |
-// | how the state file is written in place | `statefile`: `projection`, on `flat` or `whole`; `slots` (what stands where: `layout`, `books`, `first_part`), `spare`, `lease` |
+// | how the state file looks | `statefile`: `whole` (the order of its fields), `derived` (what follows from the state), `head` |
+// | how the state file is written in place | `statefile`: `projection` (which form), on `flat` or `whole`; `slots` (what stands where: `layout`, `books`, `first_part`), `spare`, `lease` |
+// | what waits for a person, how far the board is | `state::attention`, `state::standing` |
 // | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |

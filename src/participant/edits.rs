@@ -6,6 +6,7 @@
 //! no longer change, and compared with the state at their own `seq`. What becomes of an edit is decided under the lock,
 //! in the same commit that records it.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -121,7 +122,7 @@ fn is_whole(bytes: &[u8]) -> bool {
 /// done since. An edit from before the last boot that only returns to such a text cannot be told from that; it is set
 /// aside and not lost.
 fn is_mixed(dir: &Path, edited: &Edited, journal: &SqliteJournal) -> bool {
-    let base = state_at(dir, edited.seq).map(|base| base.to_document());
+    let base = state_at(dir, edited.seq);
     let Ok(Ok(edit)) = base.map(|base| edited.compare(&base)) else { return true };
     let tasks: Vec<_> = edit.tasks.iter().filter_map(|task| edited.task(&task.id)).collect();
     let texts = [edit.goal, edit.master_plan].map(|text| text.map(|text| text.to));
@@ -205,8 +206,8 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
         return Outcome::Wrong(vec![reason.to_owned()]);
     }
     let base = match edited.seq {
-        seq if seq == state.seq() => Ok(state.to_document()),
-        seq => state_at(dir, seq).map(|base| base.to_document()),
+        seq if seq == state.seq() => Ok(Cow::Borrowed(state)),
+        seq => state_at(dir, seq).map(Cow::Owned),
     };
     match base.map(|base| edited.compare(&base)) {
         Ok(Ok(edit)) => Outcome::Edit(edit),

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::derived::{self, Derived};
 use super::found::Found;
 use super::load::recognise;
+use crate::state::State;
 use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::edit::{Changed, Edit, TaskEdit};
 use crate::state::id::TaskId;
@@ -29,6 +31,8 @@ pub struct Edited {
     pub seq: u64,
     /// Whether it is as a projection wrote it, so that nobody has edited it.
     pub is_sound: bool,
+    /// Whether what the file shows beside the state is as a projection wrote it, or not there.
+    derived_is_sound: bool,
     fields: Map<String, Value>,
 }
 
@@ -55,7 +59,8 @@ pub fn read(bytes: &[u8]) -> Result<Edited, String> {
     };
     let Some(seq) = fields.get("seq").and_then(Value::as_u64) else { return Err("it has no seq".to_owned()) };
     let is_sound = matches!(recognise(bytes), Ok(Found::Sound(_)));
-    Ok(Edited { board_id, seq, is_sound, fields })
+    let derived_is_sound = is_sound || derived::fault(bytes).is_none();
+    Ok(Edited { board_id, seq, is_sound, derived_is_sound, fields })
 }
 
 impl Edited {
@@ -75,7 +80,8 @@ impl Edited {
 
     /// Compares the file with `base`, the state at the file's own `seq`. Returns what was changed, or the paths of what
     /// must not be changed by hand.
-    pub fn compare(&self, base: &Document) -> Result<Edit, Vec<String>> {
+    pub fn compare(&self, state: &State) -> Result<Edit, Vec<String>> {
+        let base = &state.to_document();
         // Through text, like the file's own values, so that equal ones compare as equal.
         let shown = serde_json::to_vec(base).and_then(|text| serde_json::from_slice(&text));
         let shown: Map<String, Value> = shown.map_err(|error| vec![format!("the state cannot be written: {error}")])?;
@@ -84,7 +90,8 @@ impl Edited {
             let (from, to) = (shown.get(key).unwrap_or(&Value::Null), self.fields.get(key).unwrap_or(&Value::Null));
             match key.as_str() {
                 // Fields of the file, not of the state.
-                "checksum" | "layout" => {}
+                "checksum" | "layout" | derived::CHECKSUM | derived::PROGRESS | derived::ATTENTION => {}
+                "agents" => found.untouched("agents", from, &without_titles(to)),
                 "goal" => found.edit.goal = found.text("goal", &base.board.goal, from, to),
                 "master_plan" => found.edit.master_plan = found.text("master_plan", &base.board.master_plan, from, to),
                 "tasks" => found.tasks(base, from, to),
@@ -97,6 +104,9 @@ impl Edited {
                 "reservations" => found.untouched("reservations", from, &in_order(to)),
                 _ => found.untouched(&printable(key), from, to),
             }
+        }
+        if !self.derived_is_sound {
+            found.derived(state, &self.fields);
         }
         match found.offences.is_empty() {
             true => Ok(found.edit),
@@ -153,6 +163,25 @@ impl Difference {
 
     /// Names every path at which a value differs that only operations may change.
     fn untouched(&mut self, path: &str, from: &Value, to: &Value) {
+        self.unchanged(path, (from, to), "only the board's operations can do that");
+    }
+
+    /// Names every path at which what follows from the state differs from what follows from it.
+    fn derived(&mut self, state: &State, fields: &Map<String, Value>) {
+        const WHY: &str = "callboard makes it from the rest of the board";
+        let shown = Derived::of(state).and_then(|derived| derived.fields()).unwrap_or_default();
+        for (name, from) in &shown {
+            self.unchanged(name, (from, fields.get(name).unwrap_or(&Value::Null)), WHY);
+        }
+        for agent in state.agents() {
+            let title = derived::title(state, agent).map_or(Value::Null, Value::from);
+            let found = fields.get("agents").and_then(|agents| agents.get(agent.id.as_str())?.get(derived::TITLE));
+            let path = format!("agents.{}.{}", agent.id, derived::TITLE);
+            self.unchanged(&path, (&title, found.unwrap_or(&Value::Null)), WHY);
+        }
+    }
+
+    fn unchanged(&mut self, path: &str, (from, to): (&Value, &Value), why: &str) {
         if is_same(from, to) {
             return;
         }
@@ -160,12 +189,12 @@ impl Difference {
             (Value::Object(old), Value::Object(new)) => {
                 for key in keys(old, new) {
                     let (old, new) = (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
-                    self.untouched(&format!("{path}.{}", printable(key)), old, new);
+                    self.unchanged(&format!("{path}.{}", printable(key)), (old, new), why);
                 }
             }
-            (Value::Null, _) => self.offend(path, "it was added; only the board's operations can do that"),
-            (_, Value::Null) => self.offend(path, "it was removed; only the board's operations can do that"),
-            _ => self.offend(path, "it was changed; only the board's operations can do that"),
+            (Value::Null, _) => self.offend(path, &format!("it was added; {why}")),
+            (_, Value::Null) => self.offend(path, &format!("it was removed; {why}")),
+            _ => self.offend(path, &format!("it was changed; {why}")),
         }
     }
 
@@ -285,6 +314,15 @@ fn in_order(list: &Value) -> Value {
         }
     }
     list
+}
+
+/// The agents without the titles of their tasks, which follow from the state.
+fn without_titles(agents: &Value) -> Value {
+    let mut agents = agents.clone();
+    for agent in agents.as_object_mut().into_iter().flat_map(|agents| agents.values_mut()) {
+        agent.as_object_mut().map(|fields| fields.shift_remove(derived::TITLE));
+    }
+    agents
 }
 
 fn by_id(tasks: &Value) -> Option<BTreeMap<&str, &Map<String, Value>>> {

@@ -57,19 +57,31 @@ struct Known {
 }
 
 /// The live file, as a projection has left it. If this process left it, all is known without opening it.
-struct Live {
+pub struct Live {
     identity: FileIdentity,
     file: Option<File>,
     header: Arc<Header>,
 }
 
-impl Live {
-    fn open(dir: &Home, left: &[FileIdentity]) -> io::Result<Option<Self>> {
-        let Some((file, identity)) = open_live(dir, left)? else { return Ok(None) };
-        let header = Header::read(&file)?.filter(|header| header.layout.fits(identity.size));
-        Ok(header.map(|header| Self { identity, file: Some(file), header: Arc::new(header) }))
-    }
+/// The file that another process has left in place.
+pub enum Seen {
+    /// None, or one that no projection has left last.
+    Nothing,
+    Whole,
+    Slots(Box<Live>),
+}
 
+impl Seen {
+    pub fn look(dir: &Home, left: &[FileIdentity]) -> io::Result<Self> {
+        let Some((file, identity)) = open_live(dir, left)? else { return Ok(Self::Nothing) };
+        let header = Header::read(&file)?.filter(|header| header.layout.fits(identity.size));
+        Ok(header.map_or(Self::Whole, |header| {
+            Self::Slots(Box::new(Live { identity, file: Some(file), header: Arc::new(header) }))
+        }))
+    }
+}
+
+impl Live {
     /// The file, opened again if need be; `None` if another is in its place.
     fn reopened(&mut self, dir: &Home, left: &[FileIdentity]) -> io::Result<Option<File>> {
         match self.file.take() {
@@ -114,24 +126,26 @@ pub struct Flat {
 
 impl Flat {
     /// Starts from the file that was loaded, with its books.
-    pub fn adopt(&mut self, books: Option<Books>) {
-        *self = Self { books, ..Self::default() };
+    pub fn of(books: Books) -> Self {
+        Self { books: Some(books), ..Self::default() }
     }
 
-    /// Writes a file that shows `state`, except its first part, into the spare or a new one; `None` when flat files are
-    /// not possible here. `changed` is what has changed since the last file that was placed; after an error nothing is
-    /// known any more. `own` is the live file if nobody has left another since this process did.
+    /// Writes a file that shows `state`, except its first part, into the spare or a new one. `changed` is what has
+    /// changed since the last file that was placed; after an error nothing is known any more. `own` is the live file if
+    /// this process has left it; `live` is given unless [`is_live`](Self::is_live) says that it is known. If all texts have fewer bytes than `least`,
+    /// nothing is written.
     pub fn prepare(
         &mut self,
         dir: &Home,
         state: &State,
         changed: &Changed,
-        own: Option<FileIdentity>,
+        (own, live): (Option<FileIdentity>, Option<Box<Live>>),
         left: &[FileIdentity],
-    ) -> io::Result<Option<Unfinished>> {
+        least: u64,
+    ) -> io::Result<Prepared> {
         let (live, known_spare) = match self.live.take().filter(|known| Some(known.identity) == own) {
             Some(Known { identity, header }) => (Some(Live { identity, file: None, header }), self.spare.take()),
-            None => (Live::open(dir, left)?, None),
+            None => (live.map(|live| *live), None),
         };
         let live = live.filter(|live| {
             let board = state.board();
@@ -142,7 +156,11 @@ impl Flat {
         if let (Some(books), Some(mut live), Changed::Entities(changed)) = (&mut books, live, changed)
             && books.follow(&live.header, live.file.as_ref(), changed)?
         {
-            if let Some((head, header)) = books.update(state, changed, live.header.seq)?
+            let updated = books.update(state, changed, live.header.seq)?;
+            if updated.is_some() && books.shown() < least {
+                return Ok(Prepared::Small);
+            }
+            if let Some((head, header)) = updated
                 && books.knows_since(live.header.seq)
             {
                 let spare = take_spare(dir, books, &live, known_spare, left)?;
@@ -156,7 +174,7 @@ impl Flat {
                     self.books = Some(std::mem::take(books));
                     self.live = Some(Known { identity: live.identity, header: live.header });
                     self.prepared = Some(Arc::new(header));
-                    return Ok(Some(prepared));
+                    return Ok(Prepared::File(prepared));
                 }
             }
             copied = live.whole(dir, left)?;
@@ -166,15 +184,24 @@ impl Flat {
             _ => None,
         };
         let (books, text) = Books::arrange(state, before.as_ref())?;
+        if books.shown() < least {
+            return Ok(Prepared::Small);
+        }
         let file = spare::begin(dir, left)?;
         if matches!(lease::ask(&file), Asked::Unsupported) {
-            return Ok(None);
+            return Ok(Prepared::Unsupported);
         }
         for (at, step) in (0..).step_by(STEP).zip(text.chunks(STEP)) {
             file.write_all_at(step, at)?;
         }
         (self.books, self.prepared) = (Some(books), None);
-        Ok(Some(Unfinished { path: spare::unfinished(dir), file, head: Vec::new(), written: text.len() }))
+        let path = spare::unfinished(dir);
+        Ok(Prepared::File(Unfinished { path, file, head: Vec::new(), written: text.len() }))
+    }
+
+    /// Whether `own`, which this process has left in place, is known without opening it.
+    pub fn is_live(&self, own: Option<FileIdentity>) -> bool {
+        self.live.as_ref().is_some_and(|known| Some(known.identity) == own)
     }
 
     /// Notes that the prepared file was placed, and that the one before it is the spare now.
@@ -187,6 +214,15 @@ impl Flat {
     pub fn forget(&mut self) {
         *self = Self::default();
     }
+}
+
+/// What became of writing a file with slots.
+pub enum Prepared {
+    File(Unfinished),
+    /// The board has become too small for one.
+    Small,
+    /// The system or file system has no leases.
+    Unsupported,
 }
 
 /// A spare that may be written into, as long as nobody has it open.

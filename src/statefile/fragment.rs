@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::derived::{TASK, TITLE, sum_of_title};
 use super::rendering::Rendering;
 
 const INDENTATION: &str = "\n    ";
@@ -33,9 +34,24 @@ pub struct Section<K, T> {
 struct Fragment<T> {
     /// Held, so that the state can neither change it in place nor put another at its address.
     entity: Arc<T>,
+    title: Option<String>,
     text: String,
-    sum: u128,
+    sums: Sums,
     used: u64,
+}
+
+/// Parts of the checksums.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
+    pub state: u128,
+    /// Of what the file shows beside the state.
+    pub derived: u128,
+}
+
+impl Sums {
+    pub fn and(self, other: Self) -> Self {
+        Self { state: self.state.wrapping_add(other.state), derived: self.derived.wrapping_add(other.derived) }
+    }
 }
 
 impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
@@ -48,7 +64,20 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
         &mut self,
         out: &mut Vec<u8>,
         entities: impl Iterator<Item = (&'a K, &'a Arc<T>)>,
-    ) -> io::Result<u128>
+    ) -> io::Result<Sums>
+    where
+        K: 'a,
+        T: 'a,
+    {
+        self.write_titled(out, entities.map(|(key, entity)| (key, entity, None)))
+    }
+
+    /// Does this with the title of each agent's task.
+    pub fn write_titled<'a>(
+        &mut self,
+        out: &mut Vec<u8>,
+        entities: impl Iterator<Item = (&'a K, &'a Arc<T>, Option<&'a str>)>,
+    ) -> io::Result<Sums>
     where
         K: 'a,
         T: 'a,
@@ -58,22 +87,22 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
             Shape::List => ('[', ']'),
             Shape::Map => ('{', '}'),
         };
-        out.extend_from_slice(format!(",\n  \"{}\": {open}", self.name).as_bytes());
-        let (mut count, mut sum) = (0, 0_u128);
-        for (key, entity) in entities {
-            let fragment = self.fragment(key, entity)?;
+        out.extend_from_slice(format!("\n  \"{}\": {open}", self.name).as_bytes());
+        let (mut count, mut sums) = (0, Sums::default());
+        for (key, entity, title) in entities {
+            let fragment = self.fragment(key, entity, title)?;
             out.extend_from_slice(if count == 0 { b"" } else { b"," });
             out.extend_from_slice(INDENTATION.as_bytes());
             out.extend_from_slice(fragment.text.as_bytes());
-            sum = sum.wrapping_add(fragment.sum);
+            sums = sums.and(fragment.sums);
             count += 1;
         }
         out.extend_from_slice(if count == 0 { "" } else { "\n  " }.as_bytes());
-        out.push(close as u8);
+        out.extend_from_slice(&[close as u8, b',']);
         if self.fragments.len() > count {
             self.fragments.retain(|_, fragment| fragment.used == self.write);
         }
-        Ok(sum)
+        Ok(sums)
     }
 
     #[cfg(test)]
@@ -81,10 +110,10 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
         self.fragments.len()
     }
 
-    fn fragment(&mut self, key: &K, entity: &Arc<T>) -> io::Result<&Fragment<T>> {
-        let current = self.fragments.get(key.borrow()).is_some_and(|fragment| Arc::ptr_eq(&fragment.entity, entity));
-        if !current {
-            let fragment = self.compose(key, entity)?;
+    fn fragment(&mut self, key: &K, entity: &Arc<T>, title: Option<&str>) -> io::Result<&Fragment<T>> {
+        let is_current = |known: &Fragment<T>| Arc::ptr_eq(&known.entity, entity) && known.title.as_deref() == title;
+        if !self.fragments.get(key.borrow()).is_some_and(is_current) {
+            let fragment = self.compose(key, entity, title)?;
             self.fragments.insert(key.clone(), fragment);
         }
         let fragment = self.fragments.get_mut(key.borrow()).ok_or_else(|| io::Error::other("a fragment was lost"))?;
@@ -92,22 +121,17 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
         Ok(fragment)
     }
 
-    fn compose(&self, key: &K, entity: &Arc<T>) -> io::Result<Fragment<T>> {
+    fn compose(&self, key: &K, entity: &Arc<T>, title: Option<&str>) -> io::Result<Fragment<T>> {
+        let id = key.borrow();
         let rendering = Rendering::of(entity)?;
-        let (key, sum) = match self.shape {
+        let (key, state) = match self.shape {
             Shape::List => (None, rendering.sum(self.name, "")),
-            Shape::Map => (Some(key.borrow()), rendering.sum(self.name, key.borrow())),
+            Shape::Map => (Some(id), rendering.sum(self.name, id)),
         };
-        Ok(Fragment { entity: Arc::clone(entity), text: rendering.text(key, "")?, sum, used: 0 })
+        let derived = title.map_or(Ok(0), |title| sum_of_title(id, title))?;
+        let titled = title.map(|title| rendering.with_field_behind(TASK, TITLE, title)).transpose()?;
+        let text = titled.as_ref().unwrap_or(&rendering).text(key, "")?;
+        let (entity, title, sums) = (Arc::clone(entity), title.map(str::to_owned), Sums { state, derived });
+        Ok(Fragment { entity, title, text, sums, used: 0 })
     }
-}
-
-/// The number of one entity in the checksum.
-pub fn sum_of(section: &str, key: &str, entity: &impl Serialize) -> io::Result<u128> {
-    Ok(Rendering::of(entity)?.sum(section, key))
-}
-
-/// A checksum as it stands in the file.
-pub fn hex(checksum: u128) -> String {
-    format!("{checksum:032x}")
 }

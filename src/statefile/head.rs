@@ -1,32 +1,53 @@
-//! What a state file says of itself in its first bytes.
+//! What a state file says of itself, in its first bytes or in its last.
 
-use std::io::{self, Read};
+use std::io;
 
 use super::Home;
-use super::file::open_regular;
+use super::file::{open_regular, read_up_to};
 use crate::state::document::SCHEMA_VERSION;
 
-/// The header's first fields lie within this many bytes.
+/// The fields that tell whose file it is lie within this many bytes: at its start in a file with slots and in one of an
+/// older build, else at its end.
 pub const HEAD_BYTES: u64 = 4096;
 
-/// What the head of a state file says, unverified.
+/// What those fields of a state file say, unverified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     pub board_id: String,
     pub seq: u64,
 }
 
-/// Reads the head of the file in `dir` only. `None` when there is no file, or none that a [`Projection`] wrote.
+/// Reads the start of the file in `dir`, or its end. `None` when there is no file, or none that a [`Projection`] wrote.
+///
+/// [`Projection`]: super::Projection
 pub fn seq_of(dir: impl Into<Home>) -> io::Result<Option<Head>> {
     let Some(file) = open_regular(&dir.into().file())? else { return Ok(None) };
-    // With room for all, one read is enough.
-    let mut head = Vec::with_capacity(HEAD_BYTES as usize);
-    file.take(HEAD_BYTES).read_to_end(&mut head)?;
-    Ok(parse_head(&head))
+    let file = file.file();
+    let mut bytes = vec![0; usize::try_from(HEAD_BYTES).unwrap_or_default()];
+    let length = read_up_to(file, &mut bytes, 0)?;
+    if let Some(head) = parse_head(&bytes[..length]) {
+        return Ok(Some(head));
+    }
+    let end = file.metadata()?.len().saturating_sub(HEAD_BYTES);
+    let length = read_up_to(file, &mut bytes, end)?;
+    Ok(parse_end(&bytes[..length]))
 }
 
-pub fn parse_head(head: &[u8]) -> Option<Head> {
-    let rest = head.strip_prefix(b"{\n  \"schema_version\": ")?;
+pub fn parse_head(start: &[u8]) -> Option<Head> {
+    parse(start.strip_prefix(b"{")?.strip_prefix(VERSION)?)
+}
+
+/// Finds the fields in the last bytes of a file. No line within a field has so little indentation.
+pub fn parse_end(end: &[u8]) -> Option<Head> {
+    let end = end.trim_ascii_end().strip_suffix(b"\n}")?;
+    let start = memchr::memmem::rfind(end, VERSION)? + VERSION.len();
+    parse(&end[start..])
+}
+
+const VERSION: &[u8] = b"\n  \"schema_version\": ";
+
+/// The fields that follow `schema_version`, which `rest` begins with.
+fn parse(rest: &[u8]) -> Option<Head> {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let version: u32 = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
     if !(1..=SCHEMA_VERSION).contains(&version) {

@@ -15,12 +15,12 @@ use serde_json::Value;
 
 use super::file::{open_regular, read_up_to};
 use super::found::{Found, LoadError, unsound};
-use super::fragment::{hex, sum_of};
 use super::head::HEAD_BYTES;
 use super::plan::sum_of_board;
+use super::rendering::{hex, sum_of};
 use super::slots::layout::{self, FIRST, Field, Layout, NEXT, Span};
 use super::slots::{Books, Header, Slotted, contribution};
-use super::{Home, older};
+use super::{Home, derived, older};
 use crate::bom;
 use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
@@ -304,7 +304,8 @@ fn verify(bytes: &[u8], marks: &Marks) -> Found {
         Ok(true) => {
             sort(&mut document.tasks, &orders.tasks);
             sort(&mut document.reservations, &orders.reservations);
-            impossible(&document).map_or_else(|| Found::Sound(Box::new(document)), unsound)
+            let wrong = impossible(&document).or_else(|| derived::fault(bytes));
+            wrong.map_or_else(|| Found::Sound(Box::new(document)), unsound)
         }
         Err(error) => unsound(format!("its content cannot be written: {error}")),
     }

@@ -1,17 +1,21 @@
 //! `mcp-state.json`: the whole live state, for anyone who opens the file. The journal is the truth, and this file its
 //! projection.
 //!
-//! Format 1 is the pretty-printed JSON of a [`Document`](crate::state::document::Document) with a `checksum` after
-//! `seq`: the sum modulo 2^128 of one number for the header, one for each of its long fields that is not empty, and one
-//! for each entity. The header is every field before `tasks` except the checksum; its long fields, `goal`,
-//! `master_plan`, `plans` and `spent_attempts`, enter the header's number as if they were empty. In older files they
-//! enter it as they are, and have no numbers of their own. A number is the first 16 bytes, big-endian, of the SHA-256
-//! of section, key and compact JSON, with a NUL byte after each of the first two; a section is a field's name or
-//! `board`. Only an entity of a map has a key that is not empty.
+//! It is the JSON of a [`Document`](crate::state::document::Document) with a `checksum`: the sum modulo 2^128 of one
+//! number for the header, one for each of its long fields that is not empty, and one for each entity. The header is
+//! every field of the [`Board`](crate::state::document::Board); its long fields, `goal`, `master_plan`, `plans` and
+//! `spent_attempts`, enter the header's number as if they were empty. In older files they enter it as they are, and
+//! have no numbers of their own. A number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact
+//! JSON, with a NUL byte after each of the first two; a section is a field's name or `board`. Only an entity of a map
+//! has a key that is not empty.
 //!
-//! Where the system allows it, the file is `flat`: the same fields in another order, with a `layout`, and a checksum
-//! that covers the entities' order, too. Elsewhere it is written `whole`. Either form can be loaded anywhere.
+//! Up to 256 kB the file is `whole`: indented as `serde_json` does, what a person looks for first, `derived` fields
+//! among it, and last `schema_version`, `board_id`, `seq` and the checksums. A larger one is `flat`, where the system
+//! allows it: the same entities in slots, with a `layout`, and a checksum that covers their order, too. Either form can
+//! be loaded anywhere, and so can whole files of older builds, which begin with those four fields. An older build reads
+//! a whole file, finds no `seq` at its start, and writes the file anew in its own form.
 
+mod derived;
 pub mod displaced;
 pub mod edit;
 mod file;
@@ -32,12 +36,13 @@ mod spare;
 mod unfinished;
 mod whole;
 
+pub use derived::Shown;
 pub use file::{FileIdentity, Left, boot, identity, set_aside};
 pub use found::{Found, LoadError};
 pub use head::{Head, seq_of};
 pub use home::{FILE_NAME, Home};
 pub use load::{load, load_file, recognise};
-pub use projection::{Projection, Unplaced, WHOLE_FILES};
+pub use projection::{Projection, SLOTS_FROM, Unplaced, WHOLE_FILES};
 pub use put_back::{PutBack, keep_put_back};
 pub use spare::NAME as SPARE;
 pub use whole::text_of;

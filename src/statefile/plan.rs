@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::fragment::sum_of;
-use super::rendering::Rendering;
+use super::rendering::{Rendering, sum_of};
 use crate::state::document::Board;
 
 #[derive(Debug)]
@@ -15,9 +14,11 @@ pub struct Plan {
     board: Board,
     /// The long fields' part of the checksum.
     sum: u128,
-    /// Goal and plan as the file shows them.
-    pub text: Vec<u8>,
-    pub spent_text: Vec<u8>,
+    /// The fields as the file shows them, each with a comma behind it: the goal; the plan, with its versions; the
+    /// spent attempts.
+    pub goal: Vec<u8>,
+    pub plan: Vec<u8>,
+    pub spent: Vec<u8>,
 }
 
 impl Plan {
@@ -30,17 +31,16 @@ impl Plan {
             number("spent_attempts", spent_attempts, spent_attempts.is_empty())?,
         ];
         let sum = sums.into_iter().fold(0, u128::wrapping_add);
-        let mut text = Vec::new();
-        push_field(&mut text, "goal", goal)?;
-        push_field(&mut text, "master_plan", master_plan)?;
+        let (mut of_goal, mut of_plan, mut of_spent) = (Vec::new(), Vec::new(), Vec::new());
+        Rendering::of(goal)?.push_field("goal", &mut of_goal);
+        Rendering::of(master_plan)?.push_field("master_plan", &mut of_plan);
         if !plans.is_empty() {
-            push_field(&mut text, "plans", plans)?;
+            Rendering::of(plans)?.push_field("plans", &mut of_plan);
         }
-        let mut spent_text = Vec::new();
         if !spent_attempts.is_empty() {
-            push_field(&mut spent_text, "spent_attempts", spent_attempts)?;
+            Rendering::of(spent_attempts)?.push_field("spent_attempts", &mut of_spent);
         }
-        Ok(Self { board: board.clone(), sum, text, spent_text })
+        Ok(Self { board: board.clone(), sum, goal: of_goal, plan: of_plan, spent: of_spent })
     }
 
     /// `known`, if it is still the board's; else a new one.
@@ -51,17 +51,15 @@ impl Plan {
         }
     }
 
+    /// Goal and plan in one text.
+    pub fn text(&self) -> Vec<u8> {
+        [self.goal.as_slice(), &self.plan].concat()
+    }
+
     /// The header's part of the checksum, given its `short` form, together with the long fields'.
     pub fn sum_with(&self, short: &Rendering) -> u128 {
         short.sum("board", "").wrapping_add(self.sum)
     }
-}
-
-fn push_field(text: &mut Vec<u8>, name: &str, value: &impl Serialize) -> io::Result<()> {
-    text.extend_from_slice(format!("\n  \"{name}\": ").as_bytes());
-    serde_json::to_writer(&mut *text, value)?;
-    text.push(b',');
-    Ok(())
 }
 
 /// The number of a long field in the checksum, 0 if it is empty.

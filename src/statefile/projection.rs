@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fs_err as fs;
 
 use super::file::{self, FileIdentity, Left};
-use super::flat::Flat;
+use super::flat::{Flat, Live, Prepared, Seen};
 use super::found::{Found, LoadError};
 use super::home::Home;
 use super::load::{load, load_to_write};
@@ -20,13 +20,27 @@ use crate::state::changed::Changed;
 /// Environment variable that makes every projection of this process write whole files, as where flat ones are not
 /// possible.
 pub const WHOLE_FILES: &str = "CALLBOARD_WHOLE_FILES";
+/// Environment variable for the size of a whole file, in bytes, from which on slots are written. All processes of a board
+/// must agree, so it is for tests.
+pub const SLOTS_FROM: &str = "CALLBOARD_SLOTS_FROM";
 
-/// Keeps the state file up to date: as a flat file where the system allows it, which is found out by trying, else as a
-/// whole file.
+/// The largest file that is written whole where slots are possible, in bytes.
+const LARGEST_WHOLE: u64 = 256 << 10;
+/// A task takes at least this many bytes of a whole file.
+const LEAST_TASK: u64 = 256;
+
+/// Keeps the state file up to date: as a whole file while that is small, else with slots where the system allows it,
+/// which is found out by trying.
+///
+/// Which of the two is written follows from the size of the file and from the form that it has, so that all processes
+/// agree; and between the two sizes at which it changes nothing changes back and forth.
 #[derive(Debug)]
 pub struct Projection {
     pub(super) dir: Home,
+    /// The form of the file that is in place, as far as is known.
     pub(super) way: Way,
+    /// The largest file that is written whole, in bytes.
+    largest_whole: u64,
     /// What has changed since the last file that was placed.
     changed: Changed,
     bytes: u64,
@@ -39,6 +53,12 @@ pub struct Projection {
 pub(super) enum Way {
     Flat(Box<Flat>),
     Whole(Box<Whole>),
+}
+
+impl Way {
+    fn whole() -> Self {
+        Self::Whole(Box::new(Whole::new()))
+    }
 }
 
 /// A file that shows a state and is not in its place yet.
@@ -58,27 +78,32 @@ impl Unplaced {
 
 impl Projection {
     pub fn new(dir: impl Into<Home>) -> Self {
-        match std::env::var_os(WHOLE_FILES).is_some_and(|value| !value.is_empty()) {
-            true => Self::of_whole_files(dir),
-            false => Self::by(Way::Flat(Box::default()), dir),
+        if std::env::var_os(WHOLE_FILES).is_some_and(|value| !value.is_empty()) {
+            return Self::of_whole_files(dir);
         }
+        let from = std::env::var(SLOTS_FROM).ok().and_then(|bytes| bytes.parse().ok());
+        Self::with_slots_from(dir, from.unwrap_or(LARGEST_WHOLE))
     }
 
     /// A projection that writes whole files, as [`WHOLE_FILES`] asks for.
     pub fn of_whole_files(dir: impl Into<Home>) -> Self {
-        Self::by(Way::Whole(Box::new(Whole::new())), dir)
+        Self::with_slots_from(dir, u64::MAX)
     }
 
-    fn by(way: Way, dir: impl Into<Home>) -> Self {
-        Self { dir: dir.into(), way, changed: Changed::default(), bytes: 0, written: 0, last: None }
+    /// A projection that writes slots as soon as a whole file would have more than `bytes`.
+    pub fn with_slots_from(dir: impl Into<Home>, bytes: u64) -> Self {
+        let (dir, way) = (dir.into(), Way::whole());
+        Self { dir, way, largest_whole: bytes, changed: Changed::default(), bytes: 0, written: 0, last: None }
     }
 
     /// Loads the file like [`load()`], and goes on from it: the next state that is written must have grown from this
     /// document.
     pub fn load(&mut self) -> Result<Option<Found>, LoadError> {
-        let Way::Flat(flat) = &mut self.way else { return load(&self.dir) };
+        if self.largest_whole == u64::MAX {
+            return load(&self.dir);
+        }
         let (found, books) = load_to_write(&self.dir)?.unzip();
-        flat.adopt(books.flatten());
+        self.way = books.flatten().map_or_else(Way::whole, |books| Way::Flat(Box::new(Flat::of(books))));
         Ok(found)
     }
 
@@ -105,16 +130,8 @@ impl Projection {
         // If others have written it twice within one tick of the file system's clock, it looks the same, but shows
         // another event.
         let own = found.filter(|found| self.shows(found) == Some(left.seq));
-        let flat = match &mut self.way {
-            Way::Flat(flat) => flat
-                .prepare(&self.dir, state, &self.changed, own, &left.files)
-                .inspect_err(|_| spare::abandon(&self.dir, &left.files))?,
-            Way::Whole(_) => None,
-        };
-        let file = match flat {
-            Some(file) => file,
-            None => self.prepare_whole(state, &left.files)?,
-        };
+        let file =
+            self.write_beside(state, own, &left.files).inspect_err(|_| spare::abandon(&self.dir, &left.files))?;
         Ok(Unplaced { file, seq: state.seq(), left })
     }
 
@@ -128,7 +145,6 @@ impl Projection {
         note: impl FnOnce(Left) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
         let Unplaced { file, seq, left } = unplaced;
-        let spared = matches!(self.way, Way::Flat(_));
         let spare = spare::path(&self.dir);
         let placed = file.finish().and_then(|identity| {
             failpoint::hit("before-exchange")?;
@@ -138,12 +154,12 @@ impl Projection {
                 // Only now, because an unknown file under the spare's name is taken for somebody's.
                 fs::rename(&file.path, &spare)?;
             }
-            Ok((identity, displaced::replace(&spare, &self.dir.file(), found, &left.files, spared)?))
+            Ok((identity, displaced::replace(&spare, &self.dir.file(), found, &left.files, true)?))
         });
         match placed {
             Ok((identity, replaced)) => {
                 match &mut self.way {
-                    way if replaced.renamed_only => *way = Way::Whole(Box::new(Whole::new())),
+                    way if replaced.renamed_only => (self.largest_whole, *way) = (u64::MAX, Way::whole()),
                     Way::Flat(flat) => flat.exchange(identity),
                     Way::Whole(_) => {}
                 }
@@ -175,15 +191,83 @@ impl Projection {
         }
     }
 
-    fn prepare_whole(&mut self, state: &State, left: &[FileIdentity]) -> io::Result<Unfinished> {
-        if let Way::Flat(_) = self.way {
-            self.way = Way::Whole(Box::new(Whole::new()));
+    /// Writes the file in the form that its size and the file in place ask for. `own` is the latter if this projection
+    /// has left it.
+    fn write_beside(
+        &mut self,
+        state: &State,
+        own: Option<FileIdentity>,
+        left: &[FileIdentity],
+    ) -> io::Result<Unfinished> {
+        let is_known = match &self.way {
+            Way::Flat(flat) => flat.is_live(own),
+            Way::Whole(_) => own.is_some(),
+        };
+        let mut live = if is_known { None } else { self.follow(left)? };
+        if let Way::Flat(_) = self.way
+            && let Some(file) = self.write_slots(state, (own, live.take()), left, self.largest_whole / 4 * 3)?
+        {
+            return Ok(file);
         }
-        let Way::Whole(whole) = &mut self.way else { return Err(io::Error::other("there are two ways")) };
+        if let Some(file) = self.write_whole(state, left)? {
+            return Ok(file);
+        }
+        self.way = Way::Flat(Box::default());
+        if let Some(file) = self.write_slots(state, (own, live), left, 0)? {
+            return Ok(file);
+        }
+        self.write_whole(state, left)?.ok_or_else(|| io::Error::other("the state file has no form"))
+    }
+
+    /// Takes over the form of a file that another process has left, and returns it if it has slots.
+    fn follow(&mut self, left: &[FileIdentity]) -> io::Result<Option<Box<Live>>> {
+        if self.largest_whole == u64::MAX {
+            return Ok(None);
+        }
+        match (Seen::look(&self.dir, left)?, &self.way) {
+            (Seen::Slots(live), Way::Flat(_)) => return Ok(Some(live)),
+            (Seen::Slots(live), Way::Whole(_)) => {
+                self.way = Way::Flat(Box::default());
+                return Ok(Some(live));
+            }
+            (Seen::Whole, Way::Flat(_)) => self.way = Way::whole(),
+            (Seen::Whole, Way::Whole(_)) | (Seen::Nothing, _) => {}
+        }
+        Ok(None)
+    }
+
+    /// Writes a whole file; `None` if that is too large.
+    fn write_whole(&mut self, state: &State, left: &[FileIdentity]) -> io::Result<Option<Unfinished>> {
+        let Way::Whole(whole) = &mut self.way else { return Ok(None) };
+        if state.live_tasks() as u64 * LEAST_TASK > self.largest_whole {
+            return Ok(None);
+        }
         let text = whole.render(state)?;
-        let written = spare::begin(&self.dir, left).and_then(|mut file| file.write_all(text).map(|()| file));
-        let file = written.inspect_err(|_| spare::abandon(&self.dir, left))?;
-        Ok(Unfinished { path: spare::unfinished(&self.dir), file, head: Vec::new(), written: text.len() })
+        if text.len() as u64 > self.largest_whole {
+            return Ok(None);
+        }
+        let mut file = spare::begin(&self.dir, left)?;
+        file.write_all(text)?;
+        Ok(Some(Unfinished { path: spare::unfinished(&self.dir), file, head: Vec::new(), written: text.len() }))
+    }
+
+    /// Writes a file with slots; `None` if they are not possible, or if the board takes fewer bytes than `least`. From
+    /// then on whole files are written.
+    fn write_slots(
+        &mut self,
+        state: &State,
+        live: (Option<FileIdentity>, Option<Box<Live>>),
+        left: &[FileIdentity],
+        least: u64,
+    ) -> io::Result<Option<Unfinished>> {
+        let Way::Flat(flat) = &mut self.way else { return Ok(None) };
+        match flat.prepare(&self.dir, state, &self.changed, live, left, least)? {
+            Prepared::File(file) => return Ok(Some(file)),
+            Prepared::Small => {}
+            Prepared::Unsupported => self.largest_whole = u64::MAX,
+        }
+        self.way = Way::whole();
+        Ok(None)
     }
 
     /// The seq that `found` shows, if this projection was the last to place a file and it is that one.

@@ -4,10 +4,12 @@
 use std::io;
 
 use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The nesting depth of an entity, which is in a field of the document.
-const DEPTH: usize = 2;
+/// The nesting depth of a field of the document, and of an entity in one.
+const FIELD: usize = 1;
+const ENTITY: usize = 2;
 const INDENTATION: usize = 2;
 /// A capacity that is enough for most entities, in bytes.
 const USUAL: usize = 1 << 10;
@@ -29,6 +31,10 @@ impl Rendering {
         Self { compact: json.into_bytes() }
     }
 
+    pub fn value(&self) -> io::Result<Value> {
+        Ok(serde_json::from_slice(&self.compact)?)
+    }
+
     /// The number in the checksum of the entity that `section` has under `key`.
     pub fn sum(&self, section: &str, key: &str) -> u128 {
         let mut digest = Sha256::new();
@@ -48,14 +54,41 @@ impl Rendering {
             serde_json::to_writer(&mut text, key)?;
             text.extend_from_slice(b": ");
         }
-        in_lines(&self.compact, first, &mut text);
+        in_lines(&self.compact, ENTITY, first, &mut text);
         String::from_utf8(text).map_err(io::Error::other)
+    }
+
+    /// Appends the indented text as the field `name` of the document, with a comma behind it.
+    pub fn push_field(&self, name: &str, text: &mut Vec<u8>) {
+        text.extend_from_slice(format!("\n  \"{name}\": ").as_bytes());
+        in_lines(&self.compact, FIELD, "", text);
+        text.push(b',');
+    }
+
+    /// The rendering with the field `name` behind the field `before`, whose value is a string.
+    pub fn with_field_behind(&self, before: &str, name: &str, value: &str) -> io::Result<Self> {
+        // Within a string, a quotation mark has a backslash before it and no comma.
+        let mark = format!(",\"{before}\":\"");
+        let start = memchr::memmem::find(&self.compact, mark.as_bytes());
+        let start = start.ok_or_else(|| io::Error::other(format!("there is no {before}")))? + mark.len();
+        let end = start + string_length(&self.compact[start..]);
+        let field = format!(",\"{name}\":{}", serde_json::to_string(value)?);
+        Ok(Self { compact: [&self.compact[..end], field.as_bytes(), &self.compact[end..]].concat() })
     }
 }
 
+/// The number of one entity in the checksum.
+pub fn sum_of(section: &str, key: &str, entity: &impl Serialize) -> io::Result<u128> {
+    Ok(Rendering::of(entity)?.sum(section, key))
+}
+
+/// A checksum as it stands in the file.
+pub fn hex(checksum: u128) -> String {
+    format!("{checksum:032x}")
+}
+
 /// Indents compact JSON as `serde_json`'s pretty formatter does.
-fn in_lines(compact: &[u8], mut first: &str, lines: &mut Vec<u8>) {
-    let mut depth = DEPTH;
+fn in_lines(compact: &[u8], mut depth: usize, mut first: &str, lines: &mut Vec<u8>) {
     let mut rest = compact;
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;

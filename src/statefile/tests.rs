@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use super::fragment::hex;
-use super::head::parse_head;
-use super::projection::Way;
+use super::head::{parse_end, parse_head};
+use super::rendering::hex;
 use super::whole::Whole;
 use super::*;
 use crate::state::Envelope;
@@ -78,17 +77,24 @@ struct Kept {
     dir: PathBuf,
     projection: Projection,
     left: Left,
+    is_whole: bool,
 }
 
 impl Kept {
     fn new(projection: Projection) -> Self {
-        Self { dir: projection.dir.to_path_buf(), projection, left: Left::default() }
+        Self { dir: projection.dir.to_path_buf(), projection, left: Left::default(), is_whole: false }
+    }
+
+    /// One that writes slots.
+    fn flat(dir: &Path) -> Self {
+        Self::new(Projection::with_slots_from(dir, 0))
     }
 
     fn both(dir: &Path) -> [Self; 2] {
         let dirs = ["flat", "whole"].map(|name| dir.join(name));
         dirs.iter().for_each(|dir| fs::create_dir(dir).unwrap());
-        [Self::new(Projection::new(&dirs[0])), Self::new(Projection::of_whole_files(&dirs[1]))]
+        let whole = Self::new(Projection::new(&dirs[1]));
+        [Self::flat(&dirs[0]), Self { is_whole: true, ..whole }]
     }
 
     fn write(&mut self, state: &mut State) -> Option<PathBuf> {
@@ -112,14 +118,13 @@ impl Kept {
 fn every_state_of_a_history_comes_back_as_it_was() {
     let dir = dir();
     for mut kept in Kept::both(dir.path()) {
-        let is_whole = matches!(kept.projection.way, Way::Whole(_));
         let mut state = State::new();
         let mut step = |state: &mut State| {
             assert_eq!(kept.write(state), None);
             assert!(kept.left.files.contains(&FileIdentity::of(&kept.dir).unwrap().unwrap()));
             kept.shows(state);
             let written = fs::read(kept.dir.join(FILE_NAME)).unwrap();
-            if is_whole {
+            if kept.is_whole {
                 assert_eq!(written, text(state), "kept fragments and new ones are the same at event {}", state.seq());
             }
         };
@@ -140,14 +145,128 @@ fn every_state_of_a_history_comes_back_as_it_was() {
     }
 }
 
+/// Top-level fields of a whole file, in their order.
+const FIELDS: [&str; 22] = [
+    "goal",
+    "progress",
+    "attention",
+    "agents",
+    "tasks",
+    "discoveries",
+    "messages",
+    "master_plan",
+    "reservations",
+    "sessions",
+    "workflows",
+    "checkpoints",
+    "participants",
+    "retired",
+    "created_at",
+    "last_activity",
+    "paused",
+    "archived",
+    "schema_version",
+    "board_id",
+    "seq",
+    "checksum",
+];
+
 #[test]
-fn the_file_is_the_pretty_document_and_a_checksum() {
+fn a_whole_file_is_pretty_json_in_the_order_that_a_reader_wants() {
+    let mut state = State::new();
+    for event in events() {
+        record(&mut state, event);
+        state.settle();
+        let text = String::from_utf8(text(&state)).unwrap();
+        let mut shown: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(text, serde_json::to_string_pretty(&shown).unwrap());
+        let keys: Vec<_> = shown.as_object().unwrap().keys().map(String::as_str).collect();
+        let expected = FIELDS.iter().filter(|key| **key != "paused" || state.board().paused.is_some());
+        assert!(keys.iter().eq(expected.chain(&[derived::CHECKSUM])), "{keys:?}");
+        // Without what callboard derives, it is the document.
+        let fields = shown.as_object_mut().unwrap();
+        fields.retain(|key, _| {
+            ![derived::PROGRESS, derived::ATTENTION, "checksum", derived::CHECKSUM].contains(&key.as_str())
+        });
+        for (id, agent) in fields["agents"].as_object_mut().unwrap() {
+            let title = agent.as_object_mut().unwrap().shift_remove(derived::TITLE);
+            let task = state.agent(&AgentId::trusted(id.as_str())).unwrap().current_task.clone();
+            let headline = task.map(|task| state.task(&task).unwrap().headline().to_owned());
+            assert_eq!(title, headline.map(serde_json::Value::from));
+        }
+        assert_eq!(shown, serde_json::to_value(state.to_document()).unwrap());
+    }
+}
+
+#[test]
+fn what_is_shown_beside_the_state_follows_it() {
+    let mut state = sample();
+    record(
+        &mut state,
+        r#"{"kind":"tasks_created","tasks":[{"id":"t3","description":"three\nof them","priority":1,"max_attempts":1},{"id":"t4","description":"four","priority":1,"max_attempts":1,"dependencies":["t3"]}]}"#,
+    );
+    let shown = |state: &State| serde_json::from_slice::<serde_json::Value>(&text(state)).unwrap();
+    let mut whole = Whole::new();
+    let mut is_kept_up = |state: &mut State, event: &str| {
+        record(state, event);
+        state.settle();
+        assert!(whole.render(state).unwrap() == text(state));
+        shown(state)
+    };
+    let claimed = is_kept_up(
+        &mut state,
+        r#"{"kind":"claimed","task":"t3","agent":"a1","attempt":1,"lease_until":"2026-03-01T13:00:00Z"}"#,
+    );
+    assert_eq!(claimed["agents"]["a1"][derived::TITLE], "three");
+    let renamed = is_kept_up(&mut state, r#"{"kind":"task_updated","task":"t3","change":{"title":"Three"}}"#);
+    assert_eq!(renamed["agents"]["a1"][derived::TITLE], "Three");
+    let failed = is_kept_up(
+        &mut state,
+        r#"{"kind":"failed","task":"t3","attempt":1,"error":{"category":"broken","message":"no way"}}"#,
+    );
+    assert_eq!(failed["agents"]["a1"].get(derived::TITLE), None);
+    assert_eq!(failed["attention"]["parked"][0]["task"], "t3");
+    assert_eq!(failed["attention"]["stuck"], serde_json::json!([{"task": "t4", "by": ["t3"]}]));
+    assert_eq!((&failed["progress"]["counts"]["failed"], &failed["progress"]["percent"]), (&1.into(), &25.into()));
+}
+
+#[test]
+fn edit_of_what_follows_from_the_state_is_rejected_with_the_reason() {
     let state = sample();
-    let text = String::from_utf8(text(&state)).unwrap();
-    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("  \"checksum\": \"")).collect();
-    assert_eq!(lines.join("\n"), serde_json::to_string_pretty(&state.to_document()).unwrap());
-    assert_eq!(text.lines().count(), lines.len() + 1);
-    assert!(text.lines().nth(4).is_some_and(|line| line.starts_with("  \"checksum\"")), "{text}");
+    let shown: serde_json::Value = serde_json::from_slice(&text(&state)).unwrap();
+    let compared = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut edited = shown.clone();
+        change(&mut edited);
+        let bytes = edited.to_string();
+        assert!(matches!(load::recognise(bytes.as_bytes()), Ok(Found::Unsound { .. })), "{bytes}");
+        edit::read(bytes.as_bytes()).unwrap().compare(&state)
+    };
+    let why = "callboard makes it from the rest of the board";
+    let reasons = compared(&|edited| edited["progress"]["percent"] = 99.into()).unwrap_err();
+    assert_eq!(reasons, [format!("progress.percent: it was changed; {why}")]);
+    let reasons = compared(&|edited| drop(edited.as_object_mut().unwrap().shift_remove("attention"))).unwrap_err();
+    assert_eq!(reasons, [format!("attention: it was removed; {why}")]);
+    let reasons = compared(&|edited| edited["agents"]["a1"][derived::TITLE] = "mine".into()).unwrap_err();
+    assert_eq!(reasons, [format!("agents.a1.current_task_title: it was added; {why}")]);
+    // Whose file it is stays known without it.
+    let without = compared(&|edited| drop(edited.as_object_mut().unwrap().shift_remove(derived::CHECKSUM)));
+    assert!(without.unwrap().is_empty());
+    let goal = compared(&|edited| edited["goal"] = "another".into()).unwrap();
+    assert_eq!(goal.goal.unwrap().to, "another");
+}
+
+#[test]
+fn a_file_of_a_build_that_derives_other_things_is_sound() {
+    let state = sample();
+    let mut file: serde_json::Value = serde_json::from_slice(&text(&state)).unwrap();
+    file["attention"] = serde_json::json!({"other": [1]});
+    let sum = ["progress", "attention"].map(|name| rendering::sum_of(name, "", &file[name]).unwrap());
+    file[derived::CHECKSUM] = hex(sum[0].wrapping_add(sum[1])).into();
+    file["goal"] = "another".into();
+    let edit = edit::read(file.to_string().as_bytes()).unwrap().compare(&state).unwrap();
+    assert_eq!(edit.goal.unwrap().to, "another");
+    file["goal"] = state.board().goal.to_string().into();
+    assert_eq!(load::recognise(file.to_string().as_bytes()).unwrap(), sound(state.to_document()));
 }
 
 #[test]
@@ -282,7 +401,7 @@ fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
     let before = include_bytes!("../../tests/data/state-v1-flat.json");
     let dir = dir();
     fs::write(dir.path().join(FILE_NAME), before).unwrap();
-    let mut kept = Kept::new(Projection::new(dir.path()));
+    let mut kept = Kept::flat(dir.path());
     kept.left.files.extend(FileIdentity::of(dir.path()).unwrap());
     let Some(Found::Sound(document)) = kept.projection.load().unwrap() else { panic!("the file is not sound") };
     assert_eq!(*document, sample().to_document());
@@ -315,7 +434,7 @@ fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
 #[test]
 fn a_renewed_reservation_that_outgrows_its_slot_keeps_its_place() {
     let dir = dir();
-    let mut kept = Kept::new(Projection::new(dir.path()));
+    let mut kept = Kept::flat(dir.path());
     let mut state = sample();
     let reserve = |state: &mut State, id: &str, reason: &str| {
         let reservation = serde_json::json!({"id": id, "agent": "a1", "files": ["a.rs"], "reason": reason,
@@ -331,10 +450,10 @@ fn a_renewed_reservation_that_outgrows_its_slot_keeps_its_place() {
     let mut file: serde_json::Value = serde_json::from_slice(&fs::read(kept.dir.join(FILE_NAME)).unwrap()).unwrap();
     assert_eq!([&file["reservations"][0]["id"], &file["reservations"][1]["id"]], ["r1", "r2"], "it has moved");
     file["goal"] = "another".into();
-    let edit = edit::read(file.to_string().as_bytes()).unwrap().compare(&state.to_document()).unwrap();
+    let edit = edit::read(file.to_string().as_bytes()).unwrap().compare(&state).unwrap();
     assert_eq!(edit.goal.unwrap().to, "another");
     file["reservations"][0]["agent"] = "a2".into();
-    let reasons = edit::read(file.to_string().as_bytes()).unwrap().compare(&state.to_document()).unwrap_err();
+    let reasons = edit::read(file.to_string().as_bytes()).unwrap().compare(&state).unwrap_err();
     assert_eq!(reasons, ["reservations: it was changed; only the board's operations can do that"]);
 }
 
@@ -399,8 +518,15 @@ fn a_failed_write_leaves_the_file_and_no_litter() {
 
 #[test]
 fn an_unknown_head_is_nothing() {
-    let text = text(&sample());
-    assert_eq!(parse_head(&text[..200]), Some(Head { board_id: "board-7".to_owned(), seq: 17 }));
+    let head = Some(Head { board_id: "board-7".to_owned(), seq: 17 });
+    let whole = text(&sample());
+    assert_eq!(
+        (parse_end(&whole), parse_end(&whole[whole.len() - 300..]), parse_head(&whole)),
+        (head.clone(), head.clone(), None)
+    );
+    assert_eq!(parse_end(&whole[..whole.len() - 1]), None, "the file goes on");
+    let text = flat_text(&sample());
+    assert_eq!(parse_head(&text[..200]), head);
     let seq_ends = text.windows(4).position(|window| window == b" 17,").unwrap() + 3;
     assert_eq!(parse_head(&text[..seq_ends]), None, "the number may go on");
     assert_eq!(parse_head(include_bytes!("../../tests/data/typescript-broker/mcp-state.json")), None);
@@ -460,7 +586,7 @@ fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_
     let dir = dir();
     for mut kept in Kept::both(dir.path()) {
         let (spare, mut state) = (spare::path(&kept.dir), sample());
-        let half = [b" ", &text(&state)[1..900]].concat();
+        let half = [b" ", &flat_text(&state)[1..900]].concat();
         for (content, is_somebodys) in [(&b"[]"[..], true), (&text(&state), false), (&half, false), (b"", false)] {
             // A file with the inode number of one that was left and, unless a projection has written it, one with a new
             // inode number.
@@ -472,9 +598,9 @@ fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_
                     let found = identity(&spare).unwrap().unwrap();
                     kept.left.files.push(FileIdentity { size: 1 << 40, ..found });
                 }
-                kept.projection = match kept.projection.way {
-                    Way::Flat(_) => Projection::new(&kept.dir),
-                    Way::Whole(_) => Projection::of_whole_files(&kept.dir),
+                kept.projection = match kept.is_whole {
+                    false => Projection::with_slots_from(&kept.dir, 0),
+                    true => Projection::new(&kept.dir),
                 };
                 assert_eq!(kept.write(&mut state), None);
                 kept.shows(&state);
@@ -510,7 +636,7 @@ fn edits_wait_in_the_order_in_which_they_were_found() {
 
 #[test]
 fn an_edit_is_what_differs_and_may_be_changed() {
-    let base = sample().to_document();
+    let base = sample();
     let shown: serde_json::Value = serde_json::from_slice(&text(&sample())).unwrap();
     let compared = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut edited = shown.clone();

@@ -1,14 +1,20 @@
-//! The state file written as a whole, from texts that are kept for as long as the state holds their entities: for file
-//! systems without leases or exchange of names, and for the text of a state by itself.
+//! The state file written as a whole, from texts that are kept for as long as the state holds their entities: for
+//! boards up to a size, for file systems without leases or exchange of names, and for the text of a state by itself.
+//!
+//! The text is what `serde_json` prints with two spaces. What a person looks for comes first; the fields that tell
+//! whose file it is and whether it is sound come last, where programs find them without reading the rest.
 
 use std::io;
 
-use super::fragment::{Section, Shape, hex};
+use serde_json::Value;
+
+use super::derived::{self, Derived};
+use super::fragment::{Section, Shape, Sums};
 use super::plan::{Plan, short};
-use super::rendering::Rendering;
+use super::rendering::{Rendering, hex};
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
-use crate::state::document::Retired;
+use crate::state::document::{Board, Retired};
 use crate::state::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
 };
@@ -18,7 +24,8 @@ use crate::state::session::Session;
 use crate::state::task::Task;
 use crate::state::workflow::{Checkpoint, Workflow};
 
-const NO_CHECKSUM: &str = "00000000000000000000000000000000";
+/// Fields of the board that are not in the part of its small ones: the long ones, and those at the end.
+const ELSEWHERE: [&str; 5] = ["goal", "master_plan", "schema_version", "board_id", "seq"];
 
 #[derive(Debug)]
 pub struct Whole {
@@ -56,45 +63,55 @@ impl Whole {
 
     pub fn render(&mut self, state: &State) -> io::Result<&[u8]> {
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
-        let of_board = plan.sum_with(&Rendering::of(&short(state.board()))?);
-        self.plan = Some(plan);
-        let text = &mut self.text;
+        let small = Rendering::of(&short(state.board()))?;
+        let derived = Derived::of(state)?;
+        let (text, agents) = (&mut self.text, state.agents());
         text.clear();
-        let place = write_header(text, state)?;
-        let sums = [
-            of_board,
-            self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?,
-            self.agents.write(text, state.agents().map(|agent| (&agent.id, agent)))?,
-            self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?,
-            self.messages.write(text, state.messages().map(|one| (&one.id, one)))?,
-            self.reservations.write(text, state.reservations().map(|one| (&one.id, one)))?,
-            self.participants.write(text, state.participants().map(|one| (&one.id, one)))?,
-            self.retired.write(text, state.retired())?,
-            self.sessions.write(text, state.sessions().map(|one| (&one.id, one)))?,
-            self.workflows.write(text, state.workflows().map(|one| (&one.id, one)))?,
-            self.checkpoints.write(text, state.checkpoints())?,
-        ];
-        text.extend_from_slice(b"\n}");
-        let checksum = sums.into_iter().fold(0, u128::wrapping_add);
-        text[place..place + NO_CHECKSUM.len()].copy_from_slice(hex(checksum).as_bytes());
+        text.push(b'{');
+        text.extend_from_slice(&plan.goal);
+        derived.push(text);
+        let agents = agents.map(|agent| (&agent.id, agent, derived::title(state, agent)));
+        let mut sums = Sums { state: plan.sum_with(&small), derived: derived.sum() };
+        sums = sums.and(self.agents.write_titled(text, agents)?);
+        sums = sums.and(self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?);
+        sums = sums.and(self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?);
+        sums = sums.and(self.messages.write(text, state.messages().map(|one| (&one.id, one)))?);
+        text.extend_from_slice(&plan.plan);
+        sums = sums.and(self.reservations.write(text, state.reservations().map(|one| (&one.id, one)))?);
+        sums = sums.and(self.sessions.write(text, state.sessions().map(|one| (&one.id, one)))?);
+        sums = sums.and(self.workflows.write(text, state.workflows().map(|one| (&one.id, one)))?);
+        sums = sums.and(self.checkpoints.write(text, state.checkpoints())?);
+        sums = sums.and(self.participants.write(text, state.participants().map(|one| (&one.id, one)))?);
+        sums = sums.and(self.retired.write(text, state.retired())?);
+        push_small(&small, text)?;
+        text.extend_from_slice(&plan.spent);
+        push_end(state, sums, text)?;
+        self.plan = Some(plan);
         Ok(text)
     }
 }
 
-/// Writes everything before `tasks`, and returns where in it the checksum belongs.
-fn write_header(text: &mut Vec<u8>, state: &State) -> io::Result<usize> {
-    let board = serde_json::to_string_pretty(state.board())?;
-    // A line break in the text is never inside a string, so this is the field.
-    let seq = format!("\n  \"seq\": {},", state.seq());
-    let (before, after) = board.split_once(&seq).ok_or_else(|| io::Error::other("the board has no seq"))?;
-    text.extend_from_slice(before.as_bytes());
-    text.extend_from_slice(seq.as_bytes());
-    text.extend_from_slice(b"\n  \"checksum\": \"");
-    let place = text.len();
-    text.extend_from_slice(NO_CHECKSUM.as_bytes());
-    text.extend_from_slice(b"\",");
-    text.extend_from_slice(after.strip_suffix("\n}").unwrap_or(after).as_bytes());
-    Ok(place)
+/// Appends the small fields of the board.
+fn push_small(board: &Rendering, text: &mut Vec<u8>) -> io::Result<()> {
+    let Value::Object(fields) = board.value()? else { return Ok(()) };
+    for (name, value) in fields.iter().filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
+        Rendering::of(value)?.push_field(name, text);
+    }
+    Ok(())
+}
+
+/// Appends the fields that tell whose file it is and whether it is sound.
+fn push_end(state: &State, sums: Sums, text: &mut Vec<u8>) -> io::Result<()> {
+    let Board { schema_version, board_id, seq, .. } = state.board();
+    Rendering::of(schema_version)?.push_field("schema_version", text);
+    Rendering::of(board_id)?.push_field("board_id", text);
+    Rendering::of(seq)?.push_field("seq", text);
+    Rendering::of(&hex(sums.state))?.push_field("checksum", text);
+    Rendering::of(&hex(sums.derived))?.push_field(derived::CHECKSUM, text);
+    // There is no comma behind the last field.
+    text.pop();
+    text.extend_from_slice(b"\n}");
+    Ok(())
 }
 
 /// The text of a whole file that shows `state`, to the byte.

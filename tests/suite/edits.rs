@@ -193,6 +193,21 @@ fn assert_nothing_is_made_of_it(board: &Board) {
 }
 
 #[test]
+fn edit_of_what_follows_from_the_rest_of_the_board_is_rejected_with_the_reason() {
+    let (board, mut client) = tasks(1);
+    edit(&board, |document| {
+        document["progress"]["percent"] = json!(100);
+        document["goal"] = json!("by hand");
+    });
+    client.ok("get_status", json!({}));
+    let (_, reason) = next_rejected(&board, &[]);
+    let expected = "- progress.percent: it was changed; callboard makes it from the rest of the board";
+    assert!(reason.contains(expected), "{reason}");
+    until(PATIENCE, "the true file is back", || (board.document()["progress"]["percent"] == 0).then_some(()));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
 fn old_copy_undoes_nothing_that_happened_since() {
     let (board, mut client) = tasks(3);
     let mut old = board.document();
@@ -394,7 +409,7 @@ fn slow_save_in_place_is_waited_for() {
 fn edit_whose_keeping_was_cut_off_is_taken_over_by_the_next_commit() {
     for whole in ["", "1"] {
         for failpoint in ["before-keep", "before-keep:1:error"] {
-            let board = Board::new();
+            let board = if whole.is_empty() { Board::with_slots() } else { Board::new() };
             board.cli_ok("create_task", json!({"description": "d", "id": "task-1"}));
             let mut client = board.mcp_with(&[("CALLBOARD_FAILPOINT", failpoint), (WHOLE_FILES, whole)]);
             client.ok("get_status", json!({}));

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callboard::ops::{self, Toolset};
-use callboard::state::{document::Document, limit};
+use callboard::state::limit;
+use callboard::statefile::Shown;
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -30,7 +31,7 @@ fn schemas_are_what_the_operations_say() {
     let dir = root().join("schemas");
     let mut files: Vec<_> =
         ops::all().iter().map(|entry| (format!("{}.json", entry.name), pretty(&entry.schema()))).collect();
-    let document = ops::schema_of_written::<Document>("mcp-state.json");
+    let document = ops::schema_of_written::<Shown>("mcp-state.json");
     files.push(("mcp-state.json".to_owned(), pretty(&document)));
     let plan = ops::schema_of::<callboard::plan::Document>("plan.json");
     files.push(("plan.json".to_owned(), pretty(&plan)));
@@ -136,7 +137,7 @@ fn reference() -> String {
     }
     page.push_str(
         "\n## Other schemas\n\n\
-         - [mcp-state.json](mcp-state.json): the state file, which has a `checksum` and a `layout` besides\n\
+         - [mcp-state.json](mcp-state.json): the state file, which has checksums besides, the `current_task_title` of agents and, on a large board, a `layout`\n\
          - [plan.json](plan.json): a plan as `import_plan` takes it in JSON\n\
          - [openrpc.json](openrpc.json): all methods of `/rpc`, as `rpc.discover` answers\n\
          \n## Limits\n\n\

@@ -19,7 +19,7 @@ use callboard::journal::Journal;
 use callboard::journal::sqlite::SqliteJournal;
 use callboard::state::State;
 use callboard::state::event::Recorded;
-use callboard::statefile::{self, Found};
+use callboard::statefile::{self, Found, SLOTS_FROM};
 use callboard::worktree::Repository;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -88,6 +88,8 @@ pub fn available(what: &str, missing: Option<&str>) -> bool {
 pub struct Board {
     base: TempDir,
     dir: PathBuf,
+    /// Whether the state file has slots, however small it is.
+    has_slots: bool,
 }
 
 /// Result of a one-shot command.
@@ -127,7 +129,12 @@ impl Board {
     pub fn new() -> Self {
         let base = scratch();
         let dir = base.path().join("board");
-        Self { base, dir }
+        Self { base, dir, has_slots: false }
+    }
+
+    /// A board whose state file has slots, as that of a large one has.
+    pub fn with_slots() -> Self {
+        Self { has_slots: true, ..Self::new() }
     }
 
     /// The existing board in `dir`.
@@ -163,6 +170,9 @@ impl Board {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
         command.env("COORDINATION_DIR", &self.dir).env("HOME", self.base()).current_dir(self.base());
         command.env_remove("CALLBOARD_FAILPOINT").stdin(Stdio::null());
+        if self.has_slots {
+            command.env(SLOTS_FROM, "0");
+        }
         command
     }
 

@@ -190,12 +190,13 @@ fn state_file_before_the_last_is_gone_on_from_when_nothing_newer_is_sound() {
             "lost: what may have happened after event 30; the history before event 31;",
         ),
         (
+            // Neither of the two says any more where it ended.
             |board| {
                 for name in ["journal.db", STATE_FILE] {
                     fs::OpenOptions::new().write(true).open(board.file(name)).unwrap().set_len(3_000).unwrap();
                 }
             },
-            "lost: event 31; the history before event 31;",
+            "lost: what may have happened after event 30; the history before event 31;",
         ),
     ];
     for (lose, lost) in losses {

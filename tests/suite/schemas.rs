@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use callboard::ops;
-use callboard::state::document::Document;
+use callboard::statefile::Shown;
 use jsonschema::Validator;
 use serde_json::Value;
 
 static REPLIES: LazyLock<HashMap<&str, Validator>> = LazyLock::new(|| {
     ops::all().iter().map(|entry| (entry.name, validator(&Value::Object(entry.output_schema())))).collect()
 });
-static DOCUMENT: LazyLock<Validator> =
-    LazyLock::new(|| validator(&ops::schema_of_written::<Document>("mcp-state.json")));
+static DOCUMENT: LazyLock<Validator> = LazyLock::new(|| validator(&ops::schema_of_written::<Shown>("mcp-state.json")));
 
 fn validator(schema: &Value) -> Validator {
     jsonschema::draft202012::new(schema).expect("it is a schema")

@@ -11,7 +11,7 @@ use callboard::state::event::Event;
 use callboard::state::id::ParticipantId;
 use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
-use callboard::statefile::{self, Found, Left, Projection, WHOLE_FILES};
+use callboard::statefile::{self, Found, Left, Projection, SLOTS_FROM, WHOLE_FILES};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -32,9 +32,10 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(whole: bool, tasks: usize) -> Self {
+    /// Slots are written if the file would have more than `slots_from` bytes.
+    fn new(slots_from: u64, tasks: usize) -> Self {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let projection = if whole { Projection::of_whole_files(dir.path()) } else { Projection::new(dir.path()) };
+        let projection = Projection::with_slots_from(dir.path(), slots_from);
         let mut shown =
             Self { dir, state: State::new(), projection, left: Left::default(), written: Vec::new(), in_part: 0 };
         shown.record(json!({"kind": "board_created", "board_id": "board-7"}));
@@ -93,6 +94,20 @@ impl Shown {
     }
 }
 
+/// Replacements after which the file is as long as before, and those that make it longer or shorter.
+impl Shown {
+    fn stay(&mut self, step: usize) {
+        self.record(json!({"kind": if step.is_multiple_of(2) { "paused" } else { "resumed" }}));
+        self.write();
+    }
+
+    fn describe(&mut self, words: usize) {
+        let change = json!({"description": "long ".repeat(words)});
+        self.record(json!({"kind": "task_updated", "task": "task-000000", "change": change}));
+        self.write();
+    }
+}
+
 /// What readers found in the file, each by its own method.
 #[derive(Default)]
 struct Seen {
@@ -136,9 +151,11 @@ fn read_mapped(path: &Path, seen: &mut Seen) {
     unsafe { munmap(bytes.as_ptr().cast_mut().cast(), length).unwrap() };
 }
 
-fn no_reader_sees_a_mixture(whole: bool) {
+/// Every `change` steps the size of the file changes, so that it has slots and is whole by turns.
+fn no_reader_sees_a_mixture(slots_from: u64, change: Option<usize>) {
     let replacements = size("CALLBOARD_REPLACEMENTS", 2_000);
-    let mut shown = Shown::new(whole, 20);
+    let mut shown = Shown::new(slots_from, 20);
+    let mut changes = Changes::default();
     let (path, stop) = (shown.path(), AtomicBool::new(false));
     let mut held = (File::open(&path).unwrap(), fs::read(&path).unwrap());
     let seen = thread::scope(|scope| {
@@ -153,7 +170,16 @@ fn no_reader_sees_a_mixture(whole: bool) {
             })
         });
         for step in 1..=replacements {
-            shown.happen(step);
+            match change {
+                None => shown.happen(step),
+                Some(change) => {
+                    shown.stay(step);
+                    if step.is_multiple_of(change) {
+                        shown.describe(if (step / change).is_multiple_of(2) { 1 } else { 20_000 });
+                        changes.see(&path);
+                    }
+                }
+            }
             if step % 50 == 0 {
                 let mut now = Vec::new();
                 held.0.read_to_end(&mut now).unwrap();
@@ -172,24 +198,117 @@ fn no_reader_sees_a_mixture(whole: bool) {
         seen[0].mixed.len() + seen[1].mixed.len()
     );
     assert_eq!(seen.map(|seen| seen.mixed), [const { Vec::<String>::new() }; 2]);
-    assert_eq!(whole, in_part == 0);
+    assert_eq!(slots_from == u64::MAX, in_part == 0);
+    println!("{} changes to slots, {} back", changes.to_slots, changes.to_whole);
+    let expected = change.map_or(0, |change| replacements / change / 2);
+    assert_eq!((changes.to_slots, changes.to_whole), (expected, expected));
+}
+
+/// How often the file's form was seen to change.
+#[derive(Default)]
+struct Changes {
+    has_slots: bool,
+    to_slots: usize,
+    to_whole: usize,
+}
+
+impl Changes {
+    fn see(&mut self, path: &Path) {
+        let file: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        let has_slots = file["layout"].is_object();
+        self.to_slots += usize::from(has_slots && !self.has_slots);
+        self.to_whole += usize::from(!has_slots && self.has_slots);
+        self.has_slots = has_slots;
+    }
 }
 
 #[test]
 fn no_reader_sees_a_mixture_of_slots() {
-    no_reader_sees_a_mixture(false);
+    no_reader_sees_a_mixture(0, None);
 }
 
 #[test]
 fn no_reader_sees_a_mixture_of_whole_files() {
-    no_reader_sees_a_mixture(true);
+    no_reader_sees_a_mixture(u64::MAX, None);
+}
+
+#[test]
+fn no_reader_sees_a_mixture_while_the_form_changes() {
+    no_reader_sees_a_mixture(60_000, Some(5));
+}
+
+/// The file is what `serde_json` prints with two spaces, whatever happens on the board.
+#[test]
+fn file_of_a_board_of_usual_size_is_plain_json() {
+    for tasks in [1, 13, 500] {
+        let board = Board::new();
+        let mut client = board.mcp();
+        let is_plain = || {
+            let text = fs::read_to_string(board.file(STATE_FILE)).unwrap();
+            let shown: Value = serde_json::from_str(&text).unwrap();
+            assert!(text == serde_json::to_string_pretty(&shown).unwrap(), "{text}");
+            assert!(text.len() < 256 << 10, "{} bytes", text.len());
+            shown
+        };
+        client.ok("init_coordination", json!({"goal": "All of it, \"well\" done", "master_plan": "# Plan\n- one\n"}));
+        for first in (0..tasks).step_by(50) {
+            let batch: Vec<_> = (first..tasks.min(first + 50))
+                .map(|number| json!({"id": format!("t-{number}"), "description": format!("Do part {number} ü\nand no more")}))
+                .collect();
+            client.ok("create_tasks_batch", json!({"tasks": batch}));
+            is_plain();
+        }
+        client.register("ada");
+        let claimed = client.ok("claim_task", json!({"agent_id": "ada"}));
+        assert_eq!(claimed["task"]["id"], "t-0");
+        let shown = is_plain();
+        assert_eq!(shown["tasks"].as_array().unwrap().len(), tasks);
+        assert_eq!(
+            (&shown["agents"]["ada"]["current_task"], &shown["agents"]["ada"]["current_task_title"]),
+            (&"t-0".into(), &"Do part 0 ü".into())
+        );
+        let order: Vec<_> = shown.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(order[..7], ["goal", "progress", "attention", "agents", "tasks", "discoveries", "messages"]);
+        client.ok("complete_task", json!({"agent_id": "ada", "task_id": "t-0", "output": "done"}));
+        let shown = is_plain();
+        assert_eq!(shown["progress"]["counts"]["done"], 1);
+        assert_eq!(shown["progress"]["percent"], (100 + tasks / 2) / tasks);
+        // What a program needs is found in the last bytes.
+        let text = fs::read_to_string(board.file(STATE_FILE)).unwrap();
+        assert!(text[text.len().saturating_sub(4096)..].contains("\n  \"schema_version\": "));
+        let head = statefile::seq_of(board.dir()).unwrap().unwrap();
+        assert_eq!(Some(head.seq), shown["seq"].as_u64());
+        board.assert_file_is_the_replay();
+    }
+}
+
+/// With real processes, of which each finds the form that the others have left.
+#[test]
+fn processes_agree_on_the_form_of_the_file() {
+    let board = Board::new();
+    let environment = [(SLOTS_FROM, "60000")];
+    let mut clients = [(); 3].map(|()| board.mcp_with(&environment));
+    clients[0].ok("create_task", json!({"id": "t", "description": "short"}));
+    let mut changes = Changes::default();
+    for step in 0..24 {
+        let description = "long ".repeat(if step / 6 % 2 == 0 { 3_000 } else { 1 });
+        let id = format!("t-{}", step % 6);
+        let client = &mut clients[step % 3];
+        match step < 6 {
+            true => client.ok("create_task", json!({"id": id, "description": description})),
+            false => client.ok("update_task", json!({"task_id": id, "description": description})),
+        };
+        changes.see(&board.file(STATE_FILE));
+        board.assert_file_is_the_replay();
+    }
+    assert_eq!((changes.to_slots, changes.to_whole), (2, 2));
 }
 
 #[test]
 fn what_a_commit_writes_does_not_grow_with_the_board() {
     let most = size("CALLBOARD_TASKS", 10_000);
     for tasks in [100, 1_000, 10_000, 100_000].into_iter().filter(|tasks| *tasks <= most) {
-        let mut shown = Shown::new(false, tasks);
+        let mut shown = Shown::new(0, tasks);
         (1..=200).for_each(|step| shown.happen(step));
         // The newest two were written without a known spare file.
         let mut written = shown.written[2..].to_vec();
@@ -209,7 +328,7 @@ fn what_a_commit_writes_does_not_grow_with_the_board() {
 #[test]
 fn process_that_dies_while_it_writes_the_file_leaves_it_whole() {
     for (place, whole) in [("slots-written", ""), ("before-exchange", ""), ("before-exchange", "1")] {
-        let board = Board::new();
+        let board = if whole.is_empty() { Board::with_slots() } else { Board::new() };
         board.cli_ok("create_task", json!({"description": "d", "id": "first"}));
         for hit in 1..=6 {
             let failpoint = format!("{place}:{hit}");
@@ -241,7 +360,7 @@ fn process_that_dies_while_it_writes_the_file_leaves_it_whole() {
 #[test]
 fn pages_of_another_time_are_no_edit() {
     for (boot, adopted) in [("0000000000000000", false), ("", true)] {
-        let board = Board::new();
+        let board = Board::with_slots();
         board.cli_ok("create_task", json!({"description": "before", "id": "t"}));
         board.cli_ok("update_task", json!({"task_id": "t", "description": "behind"}));
         // The task's former content is still on the disk, the text around it is not.
@@ -263,7 +382,7 @@ fn pages_of_another_time_are_no_edit() {
 /// As a power loss may leave the file, if the note in the lock about the last replacement is older than the file.
 #[test]
 fn pages_of_another_time_in_a_file_that_nobody_knows_are_kept_and_not_taken_over() {
-    let board = Board::new();
+    let board = Board::with_slots();
     board.cli_ok("create_task", json!({"description": "before", "id": "t"}));
     board.cli_ok("update_task", json!({"task_id": "t", "description": "behind"}));
     let mut mixed = board.document();
@@ -284,9 +403,8 @@ fn pages_of_another_time_in_a_file_that_nobody_knows_are_kept_and_not_taken_over
 /// With real processes: one that stays knows the plan as it was before, and again.
 #[test]
 fn plan_that_another_process_had_changed_is_shown_as_it_is_again() {
-    for whole in ["", "1"] {
-        let board = Board::new();
-        let mut client = board.mcp_with(&[(WHOLE_FILES, whole)]);
+    for board in [Board::new(), Board::with_slots()] {
+        let mut client = board.mcp();
         let plan = |plan: &str| json!({"goal": plan, "master_plan": format!("- {plan}\n")});
         let shows = |expected: &str| {
             let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else { panic!("it is not sound") };
@@ -312,7 +430,7 @@ fn plan_that_another_process_had_changed_is_shown_as_it_is_again() {
 
 #[test]
 fn process_that_was_taken_for_dead_is_shown_again_when_it_goes_on() {
-    let board = Board::new();
+    let board = Board::with_slots();
     let (mut one, mut other) = (board.mcp(), board.mcp());
     one.register("one");
     let participants = || board.document()["participants"].as_object().unwrap().clone();

@@ -40,6 +40,8 @@ struct Table {
     journal: Vec<Recorded>,
     chance: Chance,
     names: usize,
+    /// The size of a whole file from which on slots are written.
+    slots_from: u64,
 }
 
 struct Process {
@@ -50,17 +52,23 @@ struct Process {
 impl Table {
     fn new(seed: u64) -> Self {
         let (dir, chance) = (tempfile::tempdir().unwrap(), Chance(seed));
-        Self { dir, left: Left::default(), timeless: seed.is_multiple_of(3), journal: Vec::new(), chance, names: 0 }
+        let (left, journal, timeless) = (Left::default(), Vec::new(), seed.is_multiple_of(3));
+        Self { dir, left, timeless, journal, chance, names: 0, slots_from: 0 }
     }
 
     fn path(&self) -> PathBuf {
         self.dir.path().join(FILE_NAME)
     }
 
+    fn open(&self) -> File {
+        File::open(self.path()).unwrap()
+    }
+
     /// Starts a process, from the file if there is one.
     fn start(&mut self, whole: bool) -> Process {
         let dir = self.dir.path();
-        let mut projection = if whole { Projection::of_whole_files(dir) } else { Projection::new(dir) };
+        let slots_from = if whole { u64::MAX } else { self.slots_from };
+        let mut projection = Projection::with_slots_from(dir, slots_from);
         let state = match projection.load().unwrap() {
             Some(Found::Sound(document)) => State::from_document(*document),
             None => State::new(),
@@ -297,9 +305,12 @@ impl Held {
 #[test]
 fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_holds() {
     let seeds = std::env::var("CALLBOARD_FLAT_SEEDS").map_or(12, |text| text.parse().unwrap());
-    let (mut turns, mut restarts, mut in_place) = (0, 0, 0);
+    let (mut turns, mut restarts, mut in_place, mut changes) = (0, 0, 0, 0);
     for seed in 0..seeds {
         let mut table = Table::new(seed);
+        // Some boards change between both forms.
+        table.slots_from = [0, 0, 16_000, 40_000][seed as usize % 4];
+        let mut has_slots = false;
         let mut processes = vec![table.start(false)];
         table.turn(&mut processes[0], 1);
         processes.extend((0..2).map(|_| table.start(false)));
@@ -326,6 +337,8 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
             table.check(&processes[number]);
             let projection = &processes[number].projection;
             in_place += usize::from(projection.written() > 0 && projection.written() < projection.bytes());
+            let had_slots = std::mem::replace(&mut has_slots, Header::read(&table.open()).unwrap().is_some());
+            changes += usize::from(had_slots != has_slots);
             held.retain(|until, held: &mut Held| {
                 held.check();
                 *until > turn
@@ -344,8 +357,11 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
         let Some(Found::Sound(document)) = load(table.dir.path()).unwrap() else { panic!("the file is not sound") };
         assert!(*document == replayed.to_document());
     }
-    println!("{seeds} boards, {turns} turns, {restarts} restarts, {in_place} files written in part");
+    println!(
+        "{seeds} boards, {turns} turns, {restarts} restarts, {in_place} files written in part, {changes} changes of form"
+    );
     assert!(in_place > turns / 10, "{in_place} of {turns}");
+    assert!(changes > turns / 100, "{changes} of {turns}");
 }
 
 #[test]

@@ -58,6 +58,8 @@ pub struct Books {
     entries: HashMap<Entity, Entry>,
     /// The entities' part of the checksum.
     total: u128,
+    /// Total length of their texts, in bytes.
+    shown: u64,
     /// Changed slots, with the seq of the event that changed each last, in the order of those.
     log: VecDeque<(u64, Place)>,
     /// The seq up to which changes are not in the log.
@@ -104,6 +106,8 @@ pub struct Slotted {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     slot: u32,
+    /// Length of its text, in bytes.
+    text: u32,
     order: u64,
     sum: u128,
 }
@@ -195,7 +199,7 @@ impl Books {
         found: Vec<Found>,
         mut sum: impl FnMut(&Entity) -> Option<u128>,
     ) -> io::Result<bool> {
-        for Found { at, length, owner } in found {
+        for Found { at, length, text, owner } in found {
             let Some((entity, order)) = owner else {
                 self.slots[field as usize].push(at, length, None)?;
                 continue;
@@ -204,7 +208,8 @@ impl Books {
             match self.entries.get_mut(&entity) {
                 Some(entry) => {
                     self.slots[field as usize].empty(entry.slot);
-                    entry.slot = slot;
+                    self.shown = self.shown + u64::from(text) - u64::from(entry.text);
+                    (entry.slot, entry.text) = (slot, text);
                     if entry.order != order {
                         return Ok(false);
                     }
@@ -212,7 +217,8 @@ impl Books {
                 None => {
                     let sum = sum(&entity).unwrap_or_default();
                     self.total = self.total.wrapping_add(contribution(sum, order));
-                    self.entries.insert(entity, Entry { slot, order, sum });
+                    self.shown += u64::from(text);
+                    self.entries.insert(entity, Entry { slot, text, order, sum });
                 }
             }
         }
@@ -263,7 +269,7 @@ impl Books {
     /// Reads all slots, because another process has rearranged the file.
     fn read_anew(&mut self, live: &Header, file: &File) -> io::Result<bool> {
         let known = std::mem::take(&mut self.entries);
-        (self.slots, self.total, self.known_after) = (Default::default(), 0, live.seq);
+        (self.slots, self.total, self.shown, self.known_after) = (Default::default(), 0, 0, live.seq);
         self.log.clear();
         self.texts.clear();
         for field in FIELDS {
@@ -300,17 +306,17 @@ impl Books {
                 (Some(entry), None) => {
                     self.entries.remove(entity);
                     self.total = self.total.wrapping_sub(contribution(entry.sum, entry.order));
+                    self.shown -= u64::from(entry.text);
                     self.slots[field as usize].empty(entry.slot);
                     self.touched.push((seq, (field, entry.slot)));
                 }
                 (Some(entry), Some(rendered)) => {
                     let mut slot = entry.slot;
                     self.touched.push((seq, (field, slot)));
-                    if seq <= shown {
-                        // The process that showed it has found room for it. Its text is rendered when a spare lacks it.
-                        self.texts_before.remove(&(field, slot));
-                    } else {
-                        let text = text_of(&rendered, entity, entry.order)?;
+                    let text = text_of(&rendered, entity, entry.order)?;
+                    let length = u32::try_from(text.len()).map_err(io::Error::other)?;
+                    // The process that has shown it has found room for it.
+                    if seq > shown {
                         // If it was removed and made again, somebody may have emptied its slot in the file meanwhile.
                         if anew || FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
                             self.slots[field as usize].empty(slot);
@@ -320,14 +326,15 @@ impl Books {
                             slot = moved;
                             self.touched.push((seq, (field, slot)));
                         }
-                        self.texts.insert((field, slot), text);
                     }
+                    self.texts.insert((field, slot), text);
+                    self.shown = self.shown + u64::from(length) - u64::from(entry.text);
                     let before = contribution(entry.sum, entry.order);
                     let sum = sum_of_rendered(&rendered, entity);
                     let after = contribution(sum, entry.order);
                     self.total = self.total.wrapping_sub(before).wrapping_add(after);
                     if let Some(entry) = self.entries.get_mut(entity) {
-                        (entry.slot, entry.sum) = (slot, sum);
+                        (entry.slot, entry.text, entry.sum) = (slot, length, sum);
                     }
                 }
             }
@@ -341,8 +348,7 @@ impl Books {
             };
             let place = (Field::of(&entity), slot);
             self.touched.push((seq, place));
-            self.total = self.total.wrapping_add(contribution(sum, order));
-            self.entries.insert(entity, Entry { slot, order, sum });
+            self.insert(entity, slot, text.as_bytes(), (order, sum))?;
             self.texts.insert(place, text);
         }
         for field in FIELDS {
@@ -354,7 +360,8 @@ impl Books {
         // The other fields' room is a share of what the tasks took before.
         let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
-        let has_outgrown = plan.text.len() as u64 > layout.plan || plan.spent_text.len() as u64 > layout.spent;
+        let has_outgrown =
+            (plan.goal.len() + plan.plan.len()) as u64 > layout.plan || plan.spent.len() as u64 > layout.spent;
         if is_worn || has_leapt || has_outgrown || !self.counts_agree(state) {
             return Ok(None);
         }
@@ -378,6 +385,14 @@ impl Books {
         let length = u32::try_from(length).map_err(io::Error::other)?;
         let Some(at) = grow(layout, field, length) else { return Ok(None) };
         self.slots[field as usize].push(at, length, Some(entity.clone())).map(Some)
+    }
+
+    fn insert(&mut self, entity: Entity, slot: u32, text: &[u8], (order, sum): (u64, u128)) -> io::Result<()> {
+        let text = u32::try_from(text.len()).map_err(io::Error::other)?;
+        self.total = self.total.wrapping_add(contribution(sum, order));
+        self.shown += u64::from(text);
+        self.entries.insert(entity, Entry { slot, text, order, sum });
+        Ok(())
     }
 
     fn note(&mut self) {
@@ -408,6 +423,12 @@ impl Books {
             && self.entries.len() == counts.iter().sum::<usize>()
     }
 
+    /// Bytes of the texts, without the padding around them.
+    pub fn shown(&self) -> u64 {
+        let of_plan = |plan: &Plan| plan.goal.len() + plan.plan.len() + plan.spent.len();
+        self.shown + self.plan.as_ref().map_or(0, of_plan) as u64
+    }
+
     pub fn knows_since(&self, seq: u64) -> bool {
         self.known_after <= seq
     }
@@ -429,8 +450,8 @@ impl Books {
             let part = |text: &[u8], length| {
                 filled(text.to_vec(), length).ok_or_else(|| io::Error::other("the plan has no room"))
             };
-            piece_at(&mut pieces, layout.plan_at()).extend(part(&plan.text, layout.plan)?);
-            piece_at(&mut pieces, layout.spent_at()).extend(part(&plan.spent_text, layout.spent)?);
+            piece_at(&mut pieces, layout.plan_at()).extend(part(&plan.text(), layout.plan)?);
+            piece_at(&mut pieces, layout.spent_at()).extend(part(&plan.spent, layout.spent)?);
         }
         for place in places {
             let slots = &self.slots[place.0 as usize];
@@ -461,7 +482,7 @@ impl Books {
     /// Rearranges the whole file, using what is known of the arrangement `before`. Returns its books and its content.
     pub fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
         let plan = Plan::of(state.board())?;
-        let (plan_text, spent_text) = (plan.text.clone(), plan.spent_text.clone());
+        let (plan_text, spent_text) = (plan.text(), plan.spent.clone());
         let anywhere = Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX };
         let mut layout = Layout {
             generation: now_micros(),
@@ -562,8 +583,7 @@ impl Books {
             let at = bytes.len() as u64;
             push_slot(&mut bytes, Some(&text), slots.all.is_empty(), length);
             let slot = slots.push(at, u32::try_from(length).map_err(io::Error::other)?, Some(entity.clone()))?;
-            self.total = self.total.wrapping_add(contribution(sum, order));
-            self.entries.insert(entity, Entry { slot, order, sum });
+            self.insert(entity, slot, &text, (order, sum))?;
         }
         Ok(Some(bytes))
     }

@@ -5,9 +5,9 @@ use std::io;
 
 use super::layout::LaidOut;
 use crate::state::document::Board;
-use crate::statefile::fragment::hex;
 use crate::statefile::plan::{Plan, short};
 use crate::statefile::rendering::Rendering;
+use crate::statefile::rendering::hex;
 
 /// The fields of one board. Most commits change only two of them, `seq` and `last_activity`, so the text before,
 /// between and after those is kept.

@@ -9,7 +9,7 @@ use crate::state::changed::Entity;
 use crate::state::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
 };
-use crate::statefile::fragment::sum_of;
+use crate::statefile::rendering::sum_of;
 
 /// The fields that hold entities, in the order in which the file has them: the one that grows without bound is the
 /// last.
@@ -203,6 +203,8 @@ impl Layout {
 pub struct Found {
     pub at: u64,
     pub length: u32,
+    /// Length of the text in it.
+    pub text: u32,
     /// None if no entity has it any more. The number is the entity's order, 0 in a field without orders.
     pub owner: Option<(Entity, u64)>,
 }
@@ -240,7 +242,9 @@ pub fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
         rest = line_end;
     }
     let of_slot = |(range, is_live): (Range<usize>, bool)| {
-        let slot = Found { at: at + range.start as u64, length: u32::try_from(range.len()).ok()?, owner: None };
+        let text = bytes[range.clone()].trim_ascii_end().len().saturating_sub(FIRST.len());
+        let (length, text) = (u32::try_from(range.len()).ok()?, u32::try_from(text).ok()?);
+        let slot = Found { at: at + range.start as u64, length, text, owner: None };
         let owner = if is_live { Some(owner(field, &bytes[range])?) } else { None };
         Some(Found { owner, ..slot })
     };

@@ -308,7 +308,7 @@ fn save_in_place_while_the_file_is_copied_leaves_it_whole_and_is_taken_over() {
     if !super::has("strace", "--version") {
         return;
     }
-    let board = Board::new();
+    let board = Board::with_slots();
     board.cli_ok("create_task", json!({"id": "t1", "description": "d".repeat(16_000)}));
     let fault = "delay_enter=3000000:when=1".to_owned();
     let point = Point { call: "copy_file_range", on_board_only: false, fault, killed_after: false };
