@@ -64,6 +64,31 @@
 // `cli` → `exchange` → `plan`. `journal`, `statefile`, `snapshot`, `bundle` and `artifact` know `state` and the small
 // modules of the table's end. `tests/suite/tidy.rs` holds them to it.
 //
+// # Words
+//
+// | word | meaning |
+// |---|---|
+// | participant | a process on the board; it has an id and, if it stays, a presence file that it keeps locked |
+// | replica | the state in a participant's memory, made of the journal's events |
+// | event, `seq` | one change of the board, and its number; events rise by one without a gap |
+// | decide, apply | to choose the events of a call, from the state and nothing else; to change the state by an event |
+// | batch | calls that are decided, applied and appended together, under the journal's lock |
+// | append | to write a batch to the journal; other participants can read it then, and a power loss can take it back |
+// | sync | to make what is appended durable |
+// | round | one sync and one replacement of the state file for all batches since the last; then answers leave |
+// | held | said of an answer that waits for its round |
+// | parked | said of a call that waits for a better answer, such as a claim without a ready task |
+// | feed | the events in order, for listeners in the same process |
+// | presence, grace | the proof that a participant lives; the time after its end in which an agent may come back |
+// | lease | the time for which a task is held; a heartbeat renews it |
+// | level | which events and fields a version can read; what a living participant cannot read is not written |
+// | retire | to replace a finished task by a stub, which keeps what others need of it |
+// | archive | the past: snapshots, and the events of the journal, older ones compressed |
+// | projection | the state file, as a picture of the state at one event |
+// | slot, spare | the place of an entity in a large state file; the file that was in place before, which is written next |
+// | left | said of a state file that a projection wrote; any other is a hand edit |
+// | regain | to put a board back whose files were removed while participants live |
+//
 // # Invariants
 //
 // Tests assert these, `State::check` all but 4 and 5 after every step:
