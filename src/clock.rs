@@ -1,6 +1,6 @@
 //! Where time comes from. The pure core never asks for it; a participant does, and passes it in.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
@@ -64,6 +64,15 @@ fn slept() -> Duration {
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 fn slept() -> Duration {
     Duration::ZERO
+}
+
+/// The ID of the present boot, where the system has one.
+pub fn boot() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        id.chars().filter(char::is_ascii_hexdigit).take(16).collect()
+    })
 }
 
 /// A clock that stands still until it is moved: for tests and simulation.

@@ -12,8 +12,9 @@ use super::directory::{
     DirectoryError, Identity, JOURNAL, LOCK, LOG_FILES, NO_FILE, STATE_LOCK, failed, identity_in, opened,
 };
 use super::error::BoardError;
+use crate::clock::boot;
 use crate::private::{self, Dir, Purpose};
-use crate::statefile::{Left, boot};
+use crate::statefile::Left;
 
 /// Where `lock` holds what was left in the state file's place, as JSON: after the signer's line, and before how long
 /// the machine has slept. Offsets and lengths in bytes.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::derived::{self, Derived};
 use super::found::Found;
 use super::load::recognise;
+use crate::clock::boot;
 use crate::state::State;
 use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::edit::{Changed, Edit, TaskEdit};
@@ -68,7 +69,7 @@ impl Edited {
     /// pages.
     pub fn is_of_another_boot(&self) -> bool {
         let layout = self.fields.get("layout");
-        layout.and_then(|layout| layout.get("boot")).and_then(Value::as_str).is_some_and(|boot| boot != super::boot())
+        layout.and_then(|layout| layout.get("boot")).and_then(Value::as_str).is_some_and(|written| written != boot())
     }
 
     /// The task as the file has it.

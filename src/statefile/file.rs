@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::home::Home;
+use crate::clock::boot;
 use crate::private;
 
 /// Tells whether the file is still the one that was written last.
@@ -66,15 +66,6 @@ impl Left {
     pub fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
-}
-
-/// The ID of the present boot, where the system has one. A file of another may have been left by a power loss.
-pub fn boot() -> &'static str {
-    static BOOT: OnceLock<String> = OnceLock::new();
-    BOOT.get_or_init(|| {
-        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        id.chars().filter(char::is_ascii_hexdigit).take(16).collect()
-    })
 }
 
 pub fn identity(path: &Path) -> io::Result<Option<FileIdentity>> {

@@ -37,7 +37,7 @@ mod unfinished;
 mod whole;
 
 pub use derived::Shown;
-pub use file::{FileIdentity, Left, boot, identity, set_aside};
+pub use file::{FileIdentity, Left, identity, set_aside};
 pub use found::{Found, LoadError};
 pub use head::{Head, seq_of};
 pub use home::{FILE_NAME, Home};

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 
-use super::file::{FileIdentity, boot, identity};
+use super::file::{FileIdentity, identity};
 use super::found::Found;
 use super::home::FILE_NAME;
 use super::slots::Header;
 use super::{displaced, load};
+use crate::clock::boot;
 
 /// The name of the spare, the file that was in place before.
 pub const NAME: &str = ".mcp-state.json.spare";

@@ -11,10 +11,10 @@ use foldhash::{HashMap, HashMapExt};
 use super::first_part::FirstPart;
 use super::header::Header;
 use super::layout::{self, FIELDS, FIRST, Field, Found, LaidOut, Layout, NEXT, ORDER, Span};
+use crate::clock::boot;
 use crate::state::State;
 use crate::state::changed::{Change, Entity};
 use crate::state::document::Board;
-use crate::statefile::file::boot;
 use crate::statefile::plan::Plan;
 use crate::statefile::rendering::Rendering;
 
