@@ -1,69 +1,56 @@
 //! Where time comes from. The pure core never asks for it; a participant does, and passes it in.
 
+mod board;
+
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-#[cfg(target_os = "linux")]
-use rustix::time::{ClockId, clock_gettime};
-
-use crate::state::deadline::STEP;
 use crate::state::time::Timestamp;
 
-/// Two clocks: the one that people read, and the one in which work gets done.
+pub use board::{BoardClock, Mark};
+
+/// The clock that people read and set, and the one that runs from the start of the machine on.
 pub trait Clock: Send {
+    /// The time of day as this process sees it, right or wrong.
     fn wall(&self) -> Timestamp;
-    /// Time since some fixed moment; stands still while the machine sleeps.
-    fn monotonic(&self) -> Duration;
-    /// How long the machine has slept since it booted.
-    fn slept(&self) -> Duration;
+    /// The time of day as the kernel sees it: right or wrong, the same for all processes.
+    fn kernel_wall(&self) -> Timestamp;
+    /// Milliseconds since the machine booted, including those in which it slept.
+    fn since_boot(&self) -> i64;
+    /// How many of these milliseconds it slept.
+    fn slept(&self) -> i64;
+    /// The ID of the present boot; empty where the system has none.
+    fn boot(&self) -> &str;
 }
 
-pub struct SystemClock {
-    start: Instant,
-}
-
-impl Default for SystemClock {
-    fn default() -> Self {
-        Self { start: Instant::now() }
-    }
-}
+#[derive(Clone, Copy)]
+pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn wall(&self) -> Timestamp {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+        Timestamp::from_millis(millis(since_epoch))
     }
 
-    fn monotonic(&self) -> Duration {
-        self.start.elapsed()
+    fn kernel_wall(&self) -> Timestamp {
+        Timestamp::from_millis(millis(kernel::wall()))
     }
 
-    fn slept(&self) -> Duration {
-        slept()
+    fn since_boot(&self) -> i64 {
+        millis(kernel::since_boot())
+    }
+
+    fn slept(&self) -> i64 {
+        millis(kernel::since_boot().saturating_sub(kernel::awake()))
+    }
+
+    fn boot(&self) -> &str {
+        boot()
     }
 }
 
-#[cfg(target_os = "linux")]
-fn slept() -> Duration {
-    let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
-    read(ClockId::Boottime).saturating_sub(read(ClockId::Monotonic))
-}
-
-#[cfg(target_vendor = "apple")]
-fn slept() -> Duration {
-    let read = |clock| {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the pointer is to a time, and is not kept.
-        unsafe { libc::clock_gettime(clock, &raw mut time) };
-        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
-    };
-    read(libc::CLOCK_MONOTONIC_RAW).saturating_sub(read(libc::CLOCK_UPTIME_RAW))
-}
-
-/// How long the machine has slept is not known here.
-#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-fn slept() -> Duration {
-    Duration::ZERO
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The ID of the present boot, where the system has one.
@@ -75,15 +62,68 @@ pub fn boot() -> &'static str {
     })
 }
 
-/// A clock that stands still until it is moved: for tests and simulation.
+/// On Linux rustix asks the kernel itself, so that no library that is loaded before libc can fake these clocks.
+#[cfg(not(target_vendor = "apple"))]
+mod kernel {
+    use std::time::Duration;
+
+    use rustix::time::{ClockId, clock_gettime};
+
+    pub fn wall() -> Duration {
+        read(ClockId::Realtime)
+    }
+
+    pub fn since_boot() -> Duration {
+        #[cfg(target_os = "linux")]
+        return read(ClockId::Boottime);
+        #[cfg(not(target_os = "linux"))]
+        awake()
+    }
+
+    pub fn awake() -> Duration {
+        read(ClockId::Monotonic)
+    }
+
+    fn read(clock: ClockId) -> Duration {
+        Duration::try_from(clock_gettime(clock)).unwrap_or_default()
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+mod kernel {
+    use std::time::Duration;
+
+    pub fn wall() -> Duration {
+        read(libc::CLOCK_REALTIME)
+    }
+
+    pub fn since_boot() -> Duration {
+        read(libc::CLOCK_MONOTONIC_RAW)
+    }
+
+    pub fn awake() -> Duration {
+        read(libc::CLOCK_UPTIME_RAW)
+    }
+
+    fn read(clock: libc::clockid_t) -> Duration {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a time, and is not kept.
+        unsafe { libc::clock_gettime(clock, &raw mut time) };
+        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+    }
+}
+
+/// A clock that stands still until it is moved: for tests and simulation. A clone shows the same time.
 #[derive(Clone, Default)]
 pub struct ManualClock(Arc<Mutex<Times>>);
 
 #[derive(Default)]
 struct Times {
     wall: Timestamp,
-    monotonic: Duration,
+    since_boot: Duration,
     slept: Duration,
+    /// Whether this is the boot of the machine that the test runs on.
+    is_real_boot: bool,
 }
 
 impl ManualClock {
@@ -91,27 +131,35 @@ impl ManualClock {
         Self(Arc::new(Mutex::new(Times { wall, ..Times::default() })))
     }
 
+    /// The clock of this machine as it will be after `span`.
+    pub fn after(span: Duration) -> Self {
+        let (wall, since_boot) = (SystemClock.wall(), kernel::since_boot());
+        let now = Self(Arc::new(Mutex::new(Times { wall, since_boot, slept: Duration::ZERO, is_real_boot: true })));
+        now.advance(span);
+        now
+    }
+
     /// Time passes.
     pub fn advance(&self, span: Duration) {
         self.step(span);
-        self.times().monotonic += span;
+        self.times().since_boot += span;
     }
 
     /// The wall clock is set forward.
     pub fn step(&self, span: Duration) {
         let mut times = self.times();
-        times.wall = times.wall + i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        times.wall = times.wall + millis(span);
     }
 
     /// The wall clock is set back.
     pub fn set_back(&self, span: Duration) {
         let mut times = self.times();
-        times.wall = times.wall + i64::try_from(span.as_millis()).map_or(i64::MIN, |millis| -millis);
+        times.wall = times.wall - millis(span);
     }
 
     /// The machine sleeps.
     pub fn sleep(&self, span: Duration) {
-        self.step(span);
+        self.advance(span);
         self.times().slept += span;
     }
 
@@ -125,135 +173,19 @@ impl Clock for ManualClock {
         self.times().wall
     }
 
-    fn monotonic(&self) -> Duration {
-        self.times().monotonic
+    fn kernel_wall(&self) -> Timestamp {
+        self.wall()
     }
 
-    fn slept(&self) -> Duration {
-        self.times().slept
-    }
-}
-
-/// The board's time as one participant reads it: never goes back, and notices when wall time jumps ahead.
-pub struct BoardClock {
-    clock: Box<dyn Clock>,
-    monotonic: Duration,
-    now: Timestamp,
-    stepped: i64,
-}
-
-impl BoardClock {
-    pub fn new(clock: Box<dyn Clock>) -> Self {
-        let (now, monotonic) = (clock.wall(), clock.monotonic());
-        Self { clock, monotonic, now, stepped: 0 }
+    fn since_boot(&self) -> i64 {
+        millis(self.times().since_boot)
     }
 
-    /// The board's time now, at least `floor`. While the wall clock is behind, time passes as the monotonic clock says.
-    pub fn now(&mut self, floor: Timestamp) -> Timestamp {
-        let (wall, monotonic) = (self.clock.wall(), self.clock.monotonic());
-        let passed = i64::try_from((monotonic.saturating_sub(self.monotonic)).as_millis()).unwrap_or(0);
-        let own = self.now + passed;
-        // Compared with the board's time, not with the wall clock's last reading: a clock that was set back and is put
-        // right jumps no further than from here.
-        let gap = wall.since(own);
-        if gap > STEP {
-            self.stepped += gap;
-        }
-        let told = wall.max(floor);
-        if told > own {
-            (self.now, self.monotonic) = (told, monotonic);
-        } else {
-            self.now = own;
-            // The part of it that is less than a millisecond is counted the next time.
-            self.monotonic += Duration::from_millis(passed.unsigned_abs());
-        }
-        self.now
+    fn slept(&self) -> i64 {
+        millis(self.times().slept)
     }
 
-    /// How many milliseconds the machine has slept since it booted.
-    pub fn slept(&self) -> i64 {
-        i64::try_from(self.clock.slept().as_millis()).unwrap_or(i64::MAX)
-    }
-
-    /// By how many milliseconds the wall clock has jumped ahead of the board's time, as far as nobody has recorded it
-    /// yet.
-    pub fn step(&self) -> Option<i64> {
-        (self.stepped > 0).then_some(self.stepped)
-    }
-
-    /// Notes that `recorded` milliseconds of the jump are recorded, here or by another participant.
-    pub fn forget_step(&mut self, recorded: i64) {
-        self.now(Timestamp::default());
-        let left = self.stepped - recorded;
-        self.stepped = if left > STEP { left } else { 0 };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const START: i64 = 1_000_000_000;
-
-    fn board_clock() -> (ManualClock, BoardClock) {
-        let manual = ManualClock::at(Timestamp::from_millis(START));
-        (manual.clone(), BoardClock::new(Box::new(manual)))
-    }
-
-    #[test]
-    fn time_passes_at_its_pace_however_often_it_is_asked_for() {
-        let (manual, mut clock) = board_clock();
-        let ahead = Timestamp::from_millis(START + 10_000_000);
-        let before = clock.now(ahead);
-        for _ in 0..10_000 {
-            manual.advance(Duration::from_micros(300));
-            clock.now(Timestamp::default());
-        }
-        assert_eq!(clock.now(Timestamp::default()).since(before), 3_000);
-    }
-
-    #[test]
-    fn a_sleeping_machine_is_a_step_and_passing_time_is_none() {
-        let (manual, mut clock) = board_clock();
-        manual.advance(Duration::from_secs(3_600));
-        clock.now(Timestamp::default());
-        assert_eq!(clock.step(), None);
-        manual.step(Duration::from_secs(3_600));
-        clock.now(Timestamp::default());
-        assert_eq!(clock.step(), Some(3_600_000));
-        clock.forget_step(3_599_000);
-        assert_eq!(clock.step(), None);
-    }
-
-    #[test]
-    fn wall_clock_that_was_set_back_and_is_put_right_is_no_step() {
-        let (manual, mut clock) = board_clock();
-        manual.set_back(Duration::from_secs(3_600));
-        manual.advance(Duration::from_secs(10));
-        assert_eq!(clock.now(Timestamp::default()), Timestamp::from_millis(START + 10_000));
-        manual.step(Duration::from_secs(3_600));
-        assert_eq!(clock.now(Timestamp::default()), Timestamp::from_millis(START + 10_000));
-        assert_eq!(clock.step(), None);
-    }
-
-    #[test]
-    fn machine_that_sleeps_while_its_wall_clock_is_behind_steps_as_far_as_the_boards_time_does() {
-        let (manual, mut clock) = board_clock();
-        manual.set_back(Duration::from_secs(3_600));
-        let before = clock.now(Timestamp::default());
-        manual.sleep(Duration::from_secs(1_800));
-        assert_eq!((clock.now(Timestamp::default()), clock.step()), (before, None));
-        manual.sleep(Duration::from_secs(5_400));
-        assert_eq!(clock.now(Timestamp::default()).since(before), 3_600_000);
-        assert_eq!(clock.step(), Some(3_600_000));
-    }
-
-    #[test]
-    fn time_passes_while_the_wall_clock_is_behind_the_board() {
-        let (manual, mut clock) = board_clock();
-        let ahead = Timestamp::from_millis(START + 900_000);
-        assert_eq!(clock.now(ahead), ahead);
-        manual.advance(Duration::from_secs(10));
-        assert_eq!(clock.now(ahead), ahead + 10_000);
+    fn boot(&self) -> &str {
+        if self.times().is_real_boot { boot() } else { "manual" }
     }
 }

@@ -218,7 +218,7 @@ impl Options {
             forbidden: may_create.err(),
             unasked: self.unasked.clone(),
             unwritable: objection(&dir, self.allow_network_filesystem),
-            clock: Box::new(SystemClock::default()),
+            clock: Box::new(SystemClock),
             seed: seed(),
             worktree: caller.place.worktree.clone(),
             dir,

@@ -94,7 +94,7 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     let header = Header {
         board_id: state.board().board_id.clone(),
         seq: state.seq(),
-        taken_at: SystemClock::default().wall(),
+        taken_at: SystemClock.wall(),
         parts: Vec::new(),
     };
     let contents =

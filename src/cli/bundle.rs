@@ -157,7 +157,7 @@ impl Place<'_> {
             }
         }
         let path = self.state_dir.clone().unwrap_or_else(|| self.session.dir().join(bundle::DIRECTORY));
-        let told = Bundles::at(&path).answer(&asked, SystemClock::default().wall()).map_err(CallError::Refused)?;
+        let told = Bundles::at(&path).answer(&asked, SystemClock.wall()).map_err(CallError::Refused)?;
         Ok(match told {
             Told::Saved(saved) => serde_json::to_value(saved)?,
             Told::Loaded(loaded) => serde_json::to_value(loaded)?,

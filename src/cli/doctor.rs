@@ -103,7 +103,7 @@ fn checks(session: &Session) -> Vec<Check> {
     if usable {
         checks.extend([writing::check(dir), configuration(dir)]);
         checks.extend(board(dir));
-        checks.extend([files::snapshots(dir), files::bundles(dir, SystemClock::default().wall())]);
+        checks.extend([files::snapshots(dir), files::bundles(dir, SystemClock.wall())]);
         checks.extend(kept::checks(dir));
         checks.extend(plan_files(session));
         checks.push(files::recoveries(dir));

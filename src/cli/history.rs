@@ -34,7 +34,7 @@ pub struct Arguments {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let after = arguments.since.as_deref().and_then(|since| since.parse::<u64>().ok());
     let time = arguments.since.as_deref().filter(|_| after.is_none()).map(|since| {
-        let now = SystemClock::default().wall();
+        let now = SystemClock.wall();
         snapshot::moment(since, now).unwrap_or_else(|| usage_error("--since takes an event's number, a time or a span"))
     });
     let mut query = json!({

@@ -25,7 +25,7 @@ pub struct Page {
 
 impl Page {
     pub fn new(coloured: bool) -> Self {
-        Self { text: String::new(), coloured, now: SystemClock::default().wall() }
+        Self { text: String::new(), coloured, now: SystemClock.wall() }
     }
 
     pub fn line(&mut self, line: impl fmt::Display) {

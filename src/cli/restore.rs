@@ -89,8 +89,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             Err(error) => return Err(error.into()),
         }
     }
-    let aside = (!there.is_empty())
-        .then(|| dir.join(format!("{}{}", recovery::REPLACED, compact(SystemClock::default().wall()))));
+    let aside = (!there.is_empty()).then(|| dir.join(format!("{}{}", recovery::REPLACED, compact(SystemClock.wall()))));
     let (seq, next) = match &source {
         Source::Backup { document, .. } => (document.board.seq, "it has the whole history of the backup"),
         Source::State { document, .. } => (document.board.seq, "the first writing call begins its history from it"),
@@ -149,7 +148,7 @@ fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
 
 /// Restores as an event of the existing board.
 fn over(session: &Session, source: &Source) -> Outcome {
-    let kept = session.dir().join(format!("before-restore-{}.backup", compact(SystemClock::default().wall())));
+    let kept = session.dir().join(format!("before-restore-{}.backup", compact(SystemClock.wall())));
     backup::write(session.dir(), &kept, false).with_context(|| {
         let dir = session.dir().display();
         format!(
@@ -283,7 +282,7 @@ pub fn put_back(dir: &Path, aside: &Path) -> anyhow::Result<()> {
 /// Moves existing files aside and gives the written ones their final names, never over another file. Either all of it
 /// happens, or nothing.
 fn replace(dir: &Path, names: &[&str], aside: Option<&Path>) -> anyhow::Result<()> {
-    let mark = format!("{}-{}", SystemClock::default().wall(), std::process::id());
+    let mark = format!("{}-{}", SystemClock.wall(), std::process::id());
     directory::mark_restored(dir, &mark)?;
     let mut renamed = Vec::new();
     let Err(error) = rename_all(dir, names, aside, &mut renamed) else { return Ok(()) };

@@ -29,7 +29,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     }
     let seq = match arguments.at.as_deref() {
         None => SqliteJournal::open(dir)?.head()?,
-        Some(at) => match (at.parse(), snapshot::moment(at, SystemClock::default().wall())) {
+        Some(at) => match (at.parse(), snapshot::moment(at, SystemClock.wall())) {
             (Ok(seq), _) => seq,
             (Err(_), Some(time)) => archive::seq_at(dir, time).map_err(CallError::from)?,
             (Err(_), None) => usage_error("--at takes an event's number, a time or a span"),

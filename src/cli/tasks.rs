@@ -98,7 +98,7 @@ fn priorities(given: &str) -> Result<(i64, i64), String> {
 
 fn time(option: &str, given: Option<&str>) -> Option<Timestamp> {
     let given = given?;
-    let time = snapshot::moment(given, SystemClock::default().wall());
+    let time = snapshot::moment(given, SystemClock.wall());
     Some(
         time.unwrap_or_else(|| {
             usage_error(format!("{option} takes a time or a span, such as 2026-03-01T12:00:00Z or 2h"))

@@ -106,7 +106,7 @@ fn add(session: &Session, wanted: Add) -> Outcome {
 
 fn list(session: &Session) -> Outcome {
     let entries = if has_board(session)? { tokens::list(session.dir())? } else { Vec::new() };
-    let now = SystemClock::default().wall();
+    let now = SystemClock.wall();
     let reply = json!({"tokens": entries.iter().map(shown).collect::<Vec<_>>()});
     session.show(&reply, |page| {
         if entries.is_empty() {

@@ -108,7 +108,7 @@ pub struct Wish {
 /// Creates a token and returns its text, which is not stored.
 pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
     changed(dir, |tokens| {
-        let created = SystemClock::default().wall();
+        let created = SystemClock.wall();
         // Expired tokens stay as long as there is room, so that whoever presents one is told that it has expired.
         if tokens.len() >= limit::TOKENS.max {
             tokens.retain(|token| !token.is_over(created));
@@ -304,7 +304,7 @@ impl Keyring {
     pub fn refresh(&self) {
         let looked_at = Some(Instant::now());
         self.owner.look();
-        let now = SystemClock::default().wall();
+        let now = SystemClock.wall();
         let mut known = self.lock();
         let found = std::fs::symlink_metadata(self.dir.join(FILE_NAME)).ok().map(|metadata| version(&metadata));
         if found != known.version {

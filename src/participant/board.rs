@@ -18,7 +18,7 @@ use crate::journal::{AppendError, BatchId, Journal, JournalError};
 use crate::ops::Reader;
 use crate::private;
 use crate::state::State;
-use crate::state::event::{Event, Recorded};
+use crate::state::event::Recorded;
 use crate::state::policy::Policy;
 use crate::state::run::rows::Rows;
 use crate::state::time::Timestamp;
@@ -45,15 +45,6 @@ pub struct Board {
     pub(super) awaited_since: Option<Instant>,
 }
 
-/// What catching up with the journal brought.
-#[derive(Default)]
-pub struct CaughtUp {
-    /// The newest events: those of the last read.
-    pub newest: Vec<Recorded>,
-    /// The sum of the clock steps that others recorded, in milliseconds.
-    pub stepped: i64,
-}
-
 /// Most events that are read from the journal at once.
 const READ_AT_ONCE: usize = 4_096;
 
@@ -62,8 +53,8 @@ impl Board {
         dir.join(JOURNAL).exists()
     }
 
-    /// Applies what others have appended.
-    pub fn catch_up(&mut self) -> Result<CaughtUp, BoardError> {
+    /// Applies what others have appended. Returns the newest of these events: those of the last read.
+    pub fn catch_up(&mut self) -> Result<Vec<Recorded>, BoardError> {
         catch_up(&self.journal, &mut self.state, &mut self.outdated)
     }
 
@@ -330,8 +321,8 @@ pub(super) fn catch_up(
     journal: &SqliteJournal,
     state: &mut State,
     outdated: &mut Option<String>,
-) -> Result<CaughtUp, BoardError> {
-    let (mut caught_up, mut at_once) = (CaughtUp::default(), READ_AT_ONCE);
+) -> Result<Vec<Recorded>, BoardError> {
+    let (mut newest, mut at_once) = (Vec::new(), READ_AT_ONCE);
     loop {
         let events = match journal.read_from(state.seq(), at_once) {
             Ok(events) => events,
@@ -340,32 +331,22 @@ pub(super) fn catch_up(
                 // The events before it can still be read.
                 at_once = usize::try_from(seq - 1 - state.seq().max(journal.base())).unwrap_or(READ_AT_ONCE);
                 if at_once == 0 {
-                    return Ok(caught_up);
+                    return Ok(newest);
                 }
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
-        caught_up.stepped += stepped_in(&events);
         for recorded in &events {
             state.apply(recorded)?;
             state.settle();
         }
         let last = events.len() < at_once;
-        caught_up.newest = events;
+        newest = events;
         if last {
-            return Ok(caught_up);
+            return Ok(newest);
         }
     }
-}
-
-/// The sum of the clock steps in these events, in milliseconds.
-pub fn stepped_in(events: &[Recorded]) -> i64 {
-    let steps = events.iter().filter_map(|recorded| match recorded.event {
-        Event::ClockStepped { gap_millis, .. } => Some(gap_millis),
-        _ => None,
-    });
-    steps.sum()
 }
 
 fn append_error(error: AppendError) -> BoardError {

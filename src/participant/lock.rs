@@ -12,7 +12,7 @@ use super::directory::{
     DirectoryError, Identity, JOURNAL, LOCK, LOG_FILES, NO_FILE, STATE_LOCK, failed, identity_in, opened,
 };
 use super::error::BoardError;
-use crate::clock::boot;
+use crate::clock::{Mark, boot};
 use crate::private::{self, Dir, Purpose};
 use crate::statefile::Left;
 
@@ -25,6 +25,9 @@ const SLEPT_BYTES: usize = 40;
 /// And behind it the name under which the processes show the state file, if that was ever set.
 const NAME_AT: u64 = SLEPT_AT + SLEPT_BYTES as u64 + 1;
 const NAME_BYTES: usize = 64;
+/// And last the newest mark of the board's time.
+const MARK_AT: u64 = NAME_AT + NAME_BYTES as u64 + 1;
+const MARK_BYTES: usize = 80;
 
 /// How long a caller waits for a lock before it gives up.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -218,6 +221,16 @@ impl BoardLock {
         millis.parse().ok().filter(|_| noted_in == boot())
     }
 
+    /// Notes in the lock file what the board's time is. Needs no lock: all processes note the same, earlier or later.
+    pub fn note_mark(&self, mark: &Mark) -> io::Result<()> {
+        self.journal.file.write_all_at(format!("{:<MARK_BYTES$}\n", mark.to_string()).as_bytes(), MARK_AT)
+    }
+
+    /// What [`note_mark`](Self::note_mark) noted last.
+    pub fn mark(&self) -> Option<Mark> {
+        noted_mark(&self.journal.file)
+    }
+
     /// Notes in the lock file under which name the state file is shown from now on.
     pub fn note_state_file(&self, name: &str) -> io::Result<()> {
         self.journal.file.write_all_at(format!("{name:<NAME_BYTES$}\n").as_bytes(), NAME_AT)
@@ -303,6 +316,17 @@ impl BoardLock {
 /// The state file's name that is noted in the lock file of `dir`, which is not made for this.
 pub fn state_file_of(dir: &Path) -> Option<String> {
     noted_state_file(&Dir::open(dir).ok()??.open_file(LOCK, Purpose::Read).ok()??)
+}
+
+/// The newest mark of the board's time that is noted in the lock file of `dir`, which is not made for this.
+pub fn mark_of(dir: &Path) -> Option<Mark> {
+    noted_mark(&Dir::open(dir).ok()??.open_file(LOCK, Purpose::Read).ok()??)
+}
+
+fn noted_mark(lock: &File) -> Option<Mark> {
+    let mut text = [0; MARK_BYTES];
+    lock.read_exact_at(&mut text, MARK_AT).ok()?;
+    Mark::parse(str::from_utf8(&text).ok()?.trim_end())
 }
 
 fn noted_state_file(lock: &File) -> Option<String> {

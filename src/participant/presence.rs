@@ -65,10 +65,11 @@ impl Drop for PresenceLock {
     }
 }
 
-/// When a process that stays looked after the board last, to some seconds, if one does or has ended without goodbye.
-pub fn last_attended(dir: &Path) -> Option<Timestamp> {
+/// When another process that stays looked after the board last, in the board's time and to some seconds, if one does
+/// or has ended without goodbye.
+pub fn last_attended(dir: &Path, own: &ParticipantId) -> Option<Timestamp> {
     let modified = |name| std::fs::symlink_metadata(dir.join(RUN).join(name)).ok()?.modified().ok();
-    let newest = presence_names(dir).filter_map(modified).max()?;
+    let newest = presence_names(dir).filter(|name| name != own.as_str()).filter_map(modified).max()?;
     let since_epoch = newest.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).ok()?))
 }

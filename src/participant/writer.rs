@@ -23,7 +23,7 @@ use notify::RecommendedWatcher;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::board::{Board, CaughtUp};
+use super::board::Board;
 use super::editing::Edits;
 use super::error::{BoardError, CallError, lock_error};
 use super::feed::Feed;
@@ -47,6 +47,8 @@ use crate::ops::{self, Call, Fetched, History, NoHistory, Operation, Prepared, V
 use crate::redact;
 use crate::state::State;
 use crate::state::agent::Participant;
+use crate::state::deadline::STEP;
+use crate::state::event::Recorded;
 use crate::state::id::{AgentId, Chance, ParticipantId};
 use crate::state::limit;
 use crate::state::policy::Policy;
@@ -156,7 +158,7 @@ impl Writer {
             worktree: options.worktree.map(|path| redact::name(&path).unwrap_or(path)),
             joined_at: Timestamp::default(),
         };
-        let mut clock = BoardClock::new(options.clock);
+        let mut clock = BoardClock::new(options.clock, lock::mark_of(&options.dir).as_ref());
         let others = Others::new(options.dir.clone(), participant.id.clone());
         Self {
             started_at: clock.now(Timestamp::default()),
@@ -393,7 +395,7 @@ impl Writer {
         let returned = |state| runs::returned(state, &self.participant.id, self.stay, self.started_at);
         self.has_returned |= !someone_died && returned(&board.state).is_empty();
         let is_owed = board.state.follow_up(0).is_some() || !self.has_returned;
-        someone_died || is_owed || self.clock.step().is_some() || !board.state.expire(now).is_empty()
+        someone_died || is_owed || self.has_slept() || !board.state.expire(now).is_empty()
     }
 
     /// Refuses to make a board where no project is, unless a call asks for it.
@@ -431,8 +433,12 @@ impl Writer {
         let mut board = opened.map_err(Arc::new)?;
         self.locker = Some(self.wait_for_lock_of(&board).map_err(Arc::new)?);
         self.report = board.report.take().or(self.report.take());
+        self.clock.settle(|| board.lock.mark());
+        self.opened_at = self.clock.now(board.state.board().last_activity);
+        // Before the board was there, nothing had told this process what its time is.
+        self.started_at = self.started_at.min(self.opened_at);
+        self.attended_before = last_attended(&self.dir, &self.participant.id);
         self.board = Some(board);
-        (self.opened_at, self.attended_before) = (self.clock.now(Timestamp::default()), last_attended(&self.dir));
         self.look_alive();
         self.publish_seen();
         self.settle_edits();
@@ -445,8 +451,25 @@ impl Writer {
             && let Some(presence) = &self.presence
         {
             self.attended_at = Some(Instant::now());
+            self.clock.settle(|| lock::mark_of(&self.dir));
             drop(presence.touch(self.clock.now(Timestamp::default())));
+            self.note_mark();
         }
+    }
+
+    /// Notes the board's time for the processes that come later, unless that was done a moment ago.
+    fn note_mark(&mut self) {
+        if let Some(board) = &self.board
+            && let Some(mark) = self.clock.mark()
+            && let Err(error) = board.lock.note_mark(&mark)
+        {
+            tracing::warn!(%error, "the board's time could not be noted");
+        }
+    }
+
+    /// Whether the machine has slept since that was last noted.
+    fn has_slept(&self) -> bool {
+        self.slept.is_some_and(|noted| self.clock.slept() - noted > STEP)
     }
 
     /// Makes this process's presence visible. If that fails, the board can still be read.
@@ -532,18 +555,15 @@ impl Writer {
             tracing::warn!("{told}");
             self.report = Some(self.report.take().map_or(told.clone(), |report| format!("{report}; {told}")));
         }
-        let caught_up = board.catch_up()?;
+        let newest = board.catch_up()?;
         let now = self.clock.now(board.state.board().last_activity);
         board.state.set_aging(board.config.policy().aging());
         board.state.wake(now);
-        self.caught_up(caught_up);
+        self.caught_up(newest);
         Ok(())
     }
 
-    fn caught_up(&mut self, CaughtUp { newest, stepped }: CaughtUp) {
-        if stepped > 0 {
-            self.clock.forget_step(stepped);
-        }
+    fn caught_up(&mut self, newest: Vec<Recorded>) {
         self.rounds.has_company = !newest.is_empty();
         self.rounds.note(newest);
     }

@@ -7,6 +7,8 @@ mod bundles;
 mod checkpoints;
 mod cli;
 mod clients;
+#[cfg(target_os = "linux")]
+mod clocks;
 mod contract;
 mod crashes;
 mod discoveries;

@@ -12,7 +12,7 @@ use std::task::{Context, Waker};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant, SystemTime};
 
-use callboard::clock::{Clock, ManualClock, SystemClock};
+use callboard::clock::{Clock, ManualClock};
 use callboard::ops::EventFilter;
 use callboard::participant::{self, Caller, Handle, Options, Stay};
 use callboard::state::event::Event;
@@ -267,12 +267,12 @@ struct Inside {
 
 impl Inside {
     fn new() -> Self {
-        Self::at(Timestamp::from_millis(1_800_000_000_000))
+        Self::by(ManualClock::at(Timestamp::from_millis(1_800_000_000_000)))
     }
 
-    fn at(now: Timestamp) -> Self {
+    fn by(clock: ManualClock) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { clock: ManualClock::at(now), runtime }
+        Self { clock, runtime }
     }
 
     fn participant(&self, board: &Board, stay: Stay, seed: u64) -> Handle {
@@ -316,7 +316,7 @@ impl Inside {
 
 /// Whether a process that comes 76 s from now records that nobody ran. `signs` is what becomes of the presence files.
 fn records_a_step(board: &Board, signs: impl Fn(&Path)) -> bool {
-    let inside = Inside::at(SystemClock::default().wall() + 76_000);
+    let inside = Inside::by(ManualClock::after(Duration::from_secs(76)));
     living(board).iter().for_each(|name| signs(&board.file("run").join(name)));
     inside.write(&inside.participant(board, Stay::Brief, 1));
     board.events().iter().any(|recorded| matches!(recorded.event, Event::ClockStepped { .. }))
@@ -401,11 +401,11 @@ fn silent_agent_without_a_living_process_loses_its_task() {
 }
 
 #[test]
-fn clock_that_steps_by_hours_ends_no_lease_and_the_expiry_after_it_is_not_counted() {
+fn sleep_of_hours_ends_no_lease_and_the_expiry_after_it_is_not_counted() {
     let (board, inside) = (Board::new(), Inside::new());
     let passing = inside.participant(&board, Stay::Brief, 1);
     let id = inside.claim(&passing);
-    inside.clock.step(5 * 60 * MINUTE);
+    inside.clock.sleep(5 * 60 * MINUTE);
     inside.write(&passing);
     assert_eq!(board.task(&id)["status"], "claimed");
     inside.clock.advance(31 * MINUTE);
@@ -575,16 +575,24 @@ struct WatchedClock(ManualClock, Arc<Mutex<HashSet<ThreadId>>>);
 
 impl Clock for WatchedClock {
     fn wall(&self) -> Timestamp {
-        self.1.lock().unwrap().insert(thread::current().id());
         self.0.wall()
     }
 
-    fn monotonic(&self) -> Duration {
-        self.0.monotonic()
+    fn kernel_wall(&self) -> Timestamp {
+        self.0.kernel_wall()
     }
 
-    fn slept(&self) -> Duration {
+    fn since_boot(&self) -> i64 {
+        self.1.lock().unwrap().insert(thread::current().id());
+        self.0.since_boot()
+    }
+
+    fn slept(&self) -> i64 {
         self.0.slept()
+    }
+
+    fn boot(&self) -> &str {
+        self.0.boot()
     }
 }
 

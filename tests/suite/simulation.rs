@@ -3,6 +3,7 @@
 //!
 //! After every step all replicas are equal, every invariant holds, and everything that a client was told is true.
 
+mod clocks;
 mod machine;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +92,7 @@ struct Counts {
     reset: u64,
     runs: u64,
     told: u64,
+    steps_of_clock: u64,
 }
 
 struct Simulation {
@@ -167,9 +169,9 @@ impl Simulation {
             5 => (0..SEATS).for_each(|seat| self.machine.kill(seat)),
             6..=8 => {
                 let minutes = [1, 5, 20, 45, 300][self.dice.below(5)];
-                self.machine.clocks.pass(minutes * 60_000);
+                self.machine.pass(minutes * 60_000);
             }
-            9 => self.machine.clocks.jump([-7_200_000, -30_000, 90_000, 3_600_000][self.dice.below(4)]),
+            9 => self.disturb_clocks(),
             10..=16 => self.watch(),
             17..=24 if !self.unsure.is_empty() => {
                 let number = self.dice.below(self.unsure.len());
@@ -190,7 +192,7 @@ impl Simulation {
             }
         }
         let pause = self.dice.below(2_000);
-        self.machine.clocks.pass(i64::try_from(pause).unwrap());
+        self.machine.pass(i64::try_from(pause).unwrap());
     }
 
     fn fault(&mut self) -> Fault {
@@ -209,9 +211,21 @@ impl Simulation {
         }
     }
 
+    /// Sets a wall clock, or lets the machine sleep.
+    fn disturb_clocks(&mut self) {
+        let millis = [-7_234_567, -40_000, 90_000, 3_600_000, 86_400_000][self.dice.below(5)];
+        match self.dice.below(3) {
+            0 => self.machine.clocks.jump(millis),
+            1 => self.machine.clocks.jump_at(self.dice.below(SEATS), millis),
+            _ => self.machine.clocks.sleep(millis.abs()),
+        }
+    }
+
+    /// The machine loses power, for a moment or over a weekend.
     fn lose_power(&mut self) {
         let written_out = self.dice.one_in(2);
-        self.machine.lose_power(written_out);
+        let off = [20_000, 1_200_000, 230_400_000][self.dice.below(3)];
+        self.machine.lose_power(written_out, off);
         self.counts.power_losses += 1;
         let head = self.machine.journal.head().unwrap();
         assert!(self.watched <= head, "a watcher has seen event {} and the journal ends at {head}", self.watched);
@@ -690,6 +704,8 @@ impl Simulation {
     /// Replays the journal from its beginning, as if nothing else were left.
     fn verify_history(&mut self) {
         let events = self.machine.journal.read_from(0, usize::MAX).unwrap();
+        self.machine.truth.verify(&events);
+        self.counts.steps_of_clock += self.machine.truth.steps;
         self.counts.events = events.len() as u64;
         let mut replayed = State::new();
         let mut keys = BTreeMap::<&str, BTreeSet<u64>>::new();
@@ -769,6 +785,7 @@ fn add(total: &mut Counts, one: Counts) {
     total.reset += one.reset;
     total.runs += one.runs;
     total.told += one.told;
+    total.steps_of_clock += one.steps_of_clock;
 }
 
 #[test]
@@ -807,5 +824,5 @@ fn whatever_breaks_what_was_acknowledged_stays_and_replicas_agree() {
         twice.into_inner(),
     );
     assert!(only.is_some() || total.crashes > 0 && total.power_losses > 0 && total.completed > 0 && total.reset > 0);
-    assert!(only.is_some() || total.runs > 0 && total.told > 0);
+    assert!(only.is_some() || total.runs > 0 && total.told > 0 && total.steps_of_clock > 0);
 }

@@ -166,7 +166,7 @@ pub fn inside(board: &Path) -> Handle {
         unasked: None,
         forbidden: None,
         unwritable: None,
-        clock: Box::new(SystemClock::default()),
+        clock: Box::new(SystemClock),
         seed: seed(),
         worktree: None,
     })

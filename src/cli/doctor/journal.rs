@@ -176,7 +176,7 @@ fn replay(found: &Found) -> Check {
 /// Checks that no limit of the board is nearly reached.
 fn room(dir: &Path, state: &State) -> Check {
     const NAME: &str = "room";
-    let now = SystemClock::default().wall();
+    let now = SystemClock.wall();
     let tokens = tokens::list(dir).map_or(0, |tokens| tokens.iter().filter(|token| !token.is_over(now)).count());
     let tokens = limit::TOKENS.nearly(tokens);
     let scopes = limit::BUNDLE_SCOPES.nearly(Bundles::at(&dir.join(bundle::DIRECTORY)).scopes());
@@ -225,7 +225,7 @@ fn graph(state: &State) -> Check {
 }
 
 fn clock(last: Option<Timestamp>) -> Check {
-    let now = SystemClock::default().wall();
+    let now = SystemClock.wall();
     let behind = last.map_or(0, |last| last.since(now)) / SECOND;
     match behind {
         0 => Check::ok("clock", format!("{now}, not behind the last event")),

@@ -61,7 +61,7 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
         );
         return Err(Declined(refused).into());
     }
-    let backup = dir.join(format!("backup-{}", SystemClock::default().wall()));
+    let backup = dir.join(format!("backup-{}", SystemClock.wall()));
     let (mut steps, mut faults) = (Vec::new(), Vec::new());
     if let Some(aside) = &aside {
         faults.push("a restore has moved the board aside and was ended before it put another in its place".to_owned());
@@ -151,7 +151,7 @@ fn repair(dir: &Path, backup: &Path, aside: Option<&Path>, finds_nothing: bool) 
         }
         return Ok(format!("nothing was sound; all that was there is in {}", backup.display()));
     }
-    let author = Author { participant: ParticipantId::trusted("p-doctor"), now: SystemClock::default().wall() };
+    let author = Author { participant: ParticipantId::trusted("p-doctor"), now: SystemClock.wall() };
     let plan: Plan = recovery::plan(dir)?;
     if plan.has_nothing_to_do() {
         return Ok("the board is where it was".to_owned());

@@ -20,7 +20,7 @@ const HEARD: i64 = 20 * SECOND;
 /// Renews the leases of silent agents: any call that names an agent does. One that waits for a person goes on only by
 /// a sign of its own.
 pub fn renew(session: &Session, scene: &Scene) {
-    let now = SystemClock::default().wall();
+    let now = SystemClock.wall();
     let is_silent = |agent: &Agent| !agent.current_tasks.is_empty() && now.since(agent.last_heartbeat) >= HEARD;
     let own = scene.own();
     let silent = scene.agents.iter().filter(|agent| agent.waiting.is_none() && is_silent(agent)).cloned();
@@ -72,7 +72,7 @@ fn call(session: &Session, scene: &Scene, calls: Vec<(&'static str, Value)>) {
         forbidden: None,
         unasked: None,
         unwritable: session.objection_to(&scene.dir),
-        clock: Box::new(SystemClock::default()),
+        clock: Box::new(SystemClock),
         seed: seed(),
         worktree: None,
     });

@@ -60,7 +60,7 @@ impl Handed {
             Some(scope) => {
                 let dir = wanted.state_dir.clone().unwrap_or_else(|| board.join(bundle::DIRECTORY));
                 let asked = Asked::Load { scope: Some(scope.clone()), content: Content::default(), dry_run };
-                match Bundles::at(&dir).answer(&asked, SystemClock::default().wall()).map_err(CallError::Refused)? {
+                match Bundles::at(&dir).answer(&asked, SystemClock.wall()).map_err(CallError::Refused)? {
                     Told::Loaded(loaded) => Some(*loaded),
                     _ => None,
                 }

@@ -94,7 +94,7 @@ pub struct Held {
 
 impl Shop {
     pub fn now(&self) -> Timestamp {
-        SystemClock::default().wall()
+        SystemClock.wall()
     }
 
     /// Calls one operation. While the board cannot be used, it is called again for a while.

@@ -10,7 +10,7 @@ use super::{BATCH, Writer, is_past};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
 use crate::ops::{self, Due, Recorder};
-use crate::participant::board::{self, Board};
+use crate::participant::board::Board;
 use crate::participant::directory::DirectoryError;
 use crate::participant::edits::Verdict;
 use crate::participant::error::{BoardError, CallError, lock_error};
@@ -45,6 +45,11 @@ impl Writer {
         self.catch_up_or_regain(&mut true)?;
         let Some(board) = &mut self.board else { return Ok(None) };
         board.check_writable()?;
+        self.clock.settle(|| board.lock.mark());
+        self.clock.now(board.state.board().last_activity);
+        // Before the first event of a boot is appended, so that nobody dates the next one otherwise.
+        self.note_mark();
+        let Some(board) = &mut self.board else { return Ok(None) };
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());
         let mut events = Vec::new();
         let (verdict, recorded) = match self.record_edit(&mut events) {
@@ -70,11 +75,6 @@ impl Writer {
             return Err(error);
         }
         board.state.settle();
-        // Only what was recorded: the machine may have slept again since.
-        let recorded = board::stepped_in(&events);
-        if recorded > 0 {
-            self.clock.forget_step(recorded);
-        }
         let slept = self.clock.slept();
         if self.slept.is_none_or(|noted| slept - noted > STEP) {
             // A failure here does not concern what was committed.
@@ -172,7 +172,10 @@ impl Writer {
         if self.stay != Stay::Brief && self.unwritable.is_none() && !is_shown {
             // The old lock is dropped first, because that removes its file.
             self.presence = None;
-            self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str(), &self.note)?);
+            let presence = PresenceLock::acquire(&self.dir, self.participant.id.as_str(), &self.note)?;
+            // The system has dated the file by the wall clock.
+            drop(presence.touch(self.clock.now(Timestamp::default())));
+            self.presence = Some(presence);
         }
         Ok(())
     }
@@ -203,7 +206,7 @@ impl Writer {
         let idle = self.opened_at.since(last_seen);
         let unattended = (nobody_ran && idle > STEP).then_some(idle);
         let slept = slept_unnoticed(board, &self.clock, self.slept);
-        let gap = self.clock.step().into_iter().chain(unattended).chain(slept).max();
+        let gap = unattended.max(slept);
         let due = Due { gap, gone };
         let has_returned = std::mem::replace(&mut self.has_returned, true);
         let (own, stay, started_at) = (self.participant.id.clone(), self.stay, self.started_at);

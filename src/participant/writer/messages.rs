@@ -138,7 +138,7 @@ mod tests {
             unwritable: None,
             forbidden: None,
             unasked: None,
-            clock: Box::new(SystemClock::default()),
+            clock: Box::new(SystemClock),
             seed: 1,
             worktree: None,
         };

@@ -313,7 +313,7 @@ impl Writer {
     fn take_in(&mut self) {
         let Some(board) = &mut self.board else { return };
         match board.catch_up() {
-            Ok(caught_up) => self.caught_up(caught_up),
+            Ok(newest) => self.caught_up(newest),
             // The next call will meet this error, too, and can report it.
             Err(error) => tracing::warn!(%error, "what others have recorded could not be read"),
         }

@@ -30,7 +30,7 @@ pub fn board(stay: Stay) -> (TempDir, Handle) {
         unwritable: None,
         forbidden: None,
         unasked: None,
-        clock: Box::new(SystemClock::default()),
+        clock: Box::new(SystemClock),
         seed: 1,
         worktree: None,
     });

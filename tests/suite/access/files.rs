@@ -229,7 +229,7 @@ fn board_where_nothing_must_be_written_is_read() {
         unwritable: filesystem::objection(&FileSystem { name: "nfs".to_owned(), class: Class::Network }, board.dir()),
         forbidden: None,
         unasked: None,
-        clock: Box::new(SystemClock::default()),
+        clock: Box::new(SystemClock),
         seed: 1,
         worktree: None,
     });
@@ -259,7 +259,7 @@ fn board_where_nothing_must_be_written_is_not_mended() {
             unwritable: Some("it is far away".to_owned()),
             forbidden: None,
             unasked: None,
-            clock: Box::new(SystemClock::default()),
+            clock: Box::new(SystemClock),
             seed,
             worktree: None,
         })

@@ -28,7 +28,7 @@ fn no_reply_waits_for_an_acknowledgement() {
         forbidden: None,
         unasked: None,
         unwritable: None,
-        clock: Box::new(SystemClock::default()),
+        clock: Box::new(SystemClock),
         seed: 1,
         worktree: None,
     });

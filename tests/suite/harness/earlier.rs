@@ -11,7 +11,7 @@ use super::Board;
 impl Board {
     /// Makes calls as a one-shot command did, `age` ago.
     pub fn called_earlier(&self, age: Duration, calls: &[(&'static str, Value)]) {
-        let then = SystemClock::default().wall() - i64::try_from(age.as_millis()).unwrap();
+        let then = SystemClock.wall() - i64::try_from(age.as_millis()).unwrap();
         let handle = participant::spawn(Options {
             dir: self.dir().to_owned(),
             state_file: None,

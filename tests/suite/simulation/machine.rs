@@ -2,10 +2,9 @@
 //! participant's writer.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
-use callboard::clock::{BoardClock, Clock};
+use callboard::clock::{BoardClock, Mark};
 use callboard::journal::memory::{Fate, MemoryJournal};
 use callboard::journal::{AppendError, BatchId, Journal};
 use callboard::ops::{Call, Due, Fetched, History, Recorder, Vitals, execute, find};
@@ -21,6 +20,8 @@ use callboard::state::snapshot::{Listed, SnapshotName};
 use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
 use serde_json::Value;
+
+use super::clocks::{Clocks, Truth};
 
 pub const SEATS: usize = 4;
 
@@ -53,35 +54,6 @@ pub enum Heard {
     Nothing,
 }
 
-#[derive(Clone)]
-pub struct Clocks(Arc<Mutex<(i64, u64)>>);
-
-impl Clocks {
-    pub fn pass(&self, millis: i64) {
-        self.jump(millis);
-        self.0.lock().unwrap().1 += millis.unsigned_abs();
-    }
-
-    /// The wall clock is set, or the machine has slept.
-    pub fn jump(&self, millis: i64) {
-        self.0.lock().unwrap().0 += millis;
-    }
-}
-
-impl Clock for Clocks {
-    fn wall(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.lock().unwrap().0)
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::from_millis(self.0.lock().unwrap().1)
-    }
-
-    fn slept(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
 pub struct Process {
     participant: Participant,
     presence: bool,
@@ -99,6 +71,12 @@ pub struct Machine {
     /// The state file, as processes see it and as a power loss leaves it.
     shown: Option<Document>,
     shown_on_disk: Option<Document>,
+    /// What processes have noted beside the lock: the board's time, and how long the machine has slept in which boot.
+    noted: Option<Mark>,
+    slept: Option<(u64, i64)>,
+    /// When a process last touched its presence file, in the board's time.
+    attended: Option<Timestamp>,
+    pub truth: Truth,
     started: u64,
 }
 
@@ -130,9 +108,19 @@ impl Machine {
         journal.settle();
         // Small, so that tasks retire during the work.
         let policy = Policy { keep_finished: 4, ..Policy::default() };
-        let clocks = Clocks(Arc::new(Mutex::new((at, 0))));
-        let seats = [const { None }; SEATS];
-        Self { journal, clocks, seats, policy, shown: None, shown_on_disk: None, started: 0 }
+        Self {
+            journal,
+            clocks: Clocks::new(Timestamp::from_millis(at)),
+            seats: [const { None }; SEATS],
+            policy,
+            shown: None,
+            shown_on_disk: None,
+            noted: None,
+            slept: None,
+            attended: None,
+            truth: Truth::default(),
+            started: 0,
+        }
     }
 
     pub fn living(&self) -> impl Iterator<Item = usize> {
@@ -158,7 +146,7 @@ impl Machine {
             worktree: None,
             joined_at: Timestamp::default(),
         };
-        let clock = BoardClock::new(Box::new(self.clocks.clone()));
+        let clock = BoardClock::new(Box::new(self.clocks.of(seat)), self.noted.as_ref());
         let chance = Chance::new(self.started);
         // Agents live in every other process.
         let presence = seat.is_multiple_of(2);
@@ -176,14 +164,24 @@ impl Machine {
         self.seats[seat] = None;
     }
 
-    /// Kills everything. The disk keeps what was synced, and an old or the new state file.
-    pub fn lose_power(&mut self, file_was_written_out: bool) {
+    /// Kills everything and boots again after `off` milliseconds. The disk keeps what was synced, an old or the new
+    /// state file, and perhaps what was noted beside the lock.
+    pub fn lose_power(&mut self, file_was_written_out: bool, off: i64) {
         self.seats = [const { None }; SEATS];
+        self.clocks.boot(off);
+        self.noted.take_if(|_| !file_was_written_out);
         if file_was_written_out {
             self.shown_on_disk = self.shown.clone();
         }
         self.shown = self.shown_on_disk.clone();
         self.journal.lose_power();
+    }
+
+    /// Time passes, in which each living process touches its presence file.
+    pub fn pass(&mut self, millis: i64) {
+        self.clocks.pass(millis);
+        let living = self.seats.iter_mut().flatten();
+        self.attended = living.map(|process| process.clock.now(Timestamp::default())).max().or(self.attended);
     }
 
     /// The kernel writes the state file to the disk at some time.
@@ -194,12 +192,22 @@ impl Machine {
     /// Takes one batch through a participant. Returns what each caller hears.
     pub fn commit(&mut self, seat: usize, calls: &[(&'static str, Value)], fault: Fault) -> Vec<Heard> {
         let all = |heard: Heard| vec![heard; calls.len()];
-        let gone = self.gone(seat);
+        let mut gone = self.gone(seat);
         let Some(process) = &mut self.seats[seat] else { return all(Heard::NotDone) };
         process.catch_up(&self.journal);
+        process.clock.settle(|| self.noted.clone());
+        process.clock.now(process.state.board().last_activity);
+        self.noted = process.clock.mark().or(self.noted.take());
+        // Another process may have recorded a death that this one learns of only now.
+        gone.retain(|one| process.state.participant(&one.id).is_some());
+        let idle = process.idle(&gone, self.attended);
+        let is_attended = gone.len() < process.state.participants().count();
         let (before, savepoint) = (process.state.seq(), process.state.savepoint());
         let mut events = Vec::new();
-        process.record_time(&mut events, gone, &self.policy);
+        let slept = (self.clocks.boots(), process.clock.slept());
+        let noted = self.slept.filter(|(boot, _)| *boot == slept.0);
+        let unnoticed = noted.map(|(_, noted)| slept.1 - noted).filter(|unnoticed| *unnoticed > STEP);
+        process.record_time(&mut events, gone, unnoticed.max(idle), &self.policy);
         let answers: Vec<_> =
             calls.iter().map(|call| process.execute(call, &mut events, &self.policy, &self.journal)).collect();
         process.follow_up(&mut events, &self.policy);
@@ -207,6 +215,7 @@ impl Machine {
             self.kill(seat);
             return all(Heard::Nothing);
         }
+        self.truth.note(&events, &self.clocks);
         self.journal.doom(match fault {
             Fault::DiskFull => Fate::Refused,
             Fault::TornAndKilled | Fault::Torn | Fault::TornForGood => Fate::Torn,
@@ -238,7 +247,10 @@ impl Machine {
             }
         }
         process.state.settle();
-        process.forget_step(&events);
+        self.truth.check_steps(&events, &self.clocks, is_attended);
+        if noted.is_none() || unnoticed.is_some() {
+            self.slept = Some(slept);
+        }
         if fault == Fault::KilledBehindAppend {
             self.kill(seat);
             return all(Heard::Nothing);
@@ -286,7 +298,6 @@ impl Machine {
 impl Process {
     pub fn catch_up(&mut self, journal: &MemoryJournal) {
         for recorded in journal.read_from(self.state.seq(), usize::MAX).unwrap() {
-            self.forget_step(std::slice::from_ref(&recorded));
             self.state.apply(&recorded).unwrap();
             self.state.settle();
         }
@@ -294,23 +305,22 @@ impl Process {
         self.state.wake(now);
     }
 
-    fn forget_step(&mut self, events: &[Recorded]) {
-        for recorded in events {
-            if let Event::ClockStepped { gap_millis, .. } = recorded.event {
-                self.clock.forget_step(gap_millis);
-            }
-        }
+    /// For how long nobody ran, if agents were there and all are gone.
+    fn idle(&mut self, gone: &[Arc<Participant>], attended: Option<Timestamp>) -> Option<i64> {
+        let last_activity = self.state.board().last_activity;
+        let nobody_ran = !gone.is_empty() && gone.len() == self.state.participants().count();
+        let idle = self.clock.now(last_activity).since(last_activity.max(attended.unwrap_or_default()));
+        (nobody_ran && idle > STEP).then_some(idle)
     }
 
-    fn record_time(&mut self, events: &mut Vec<Recorded>, gone: Vec<Arc<Participant>>, policy: &Policy) {
-        let last_activity = self.state.board().last_activity;
-        let at = self.clock.now(last_activity);
-        // Another process may have recorded a death that this one learns of only now.
-        let gone: Vec<_> = gone.into_iter().filter(|one| self.state.participant(&one.id).is_some()).collect();
-        let nobody_ran = !gone.is_empty() && gone.len() == self.state.participants().count();
-        let idle = at.since(last_activity);
-        let unattended = (nobody_ran && idle > STEP).then_some(idle);
-        let gap = self.clock.step().into_iter().chain(unattended).max();
+    fn record_time(
+        &mut self,
+        events: &mut Vec<Recorded>,
+        gone: Vec<Arc<Participant>>,
+        gap: Option<i64>,
+        policy: &Policy,
+    ) {
+        let at = self.clock.now(self.state.board().last_activity);
         let recorder = Recorder { at, participant: &self.participant.id, policy, admits: &|_, _| true };
         recorder.time(&mut self.state, &Due { gap, gone }, events).unwrap();
     }

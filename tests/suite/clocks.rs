@@ -1,0 +1,166 @@
+//! Processes whose clocks are wrong, or that stand still for a while, beside others: nobody loses a task by that, and
+//! nobody keeps one for longer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use callboard::state::event::{Event, Recorded};
+use callboard::state::time::Timestamp;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::http::{Door, Server};
+use crate::harness::{Board, Client, PATIENCE, size, until};
+
+const HOUR: i64 = 3_600;
+
+/// A library that is loaded before libc and sets a process's clocks ahead by `CALLBOARD_TEST_AHEAD` seconds, as
+/// `faketime` does.
+const AHEAD: &str = r#"
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static time_t ahead(void) {
+    const char *seconds = getenv("CALLBOARD_TEST_AHEAD");
+    return seconds ? atol(seconds) : 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    int failed = syscall(SYS_clock_gettime, clock, time);
+    if (!failed) time->tv_sec += ahead();
+    return failed;
+}
+
+int gettimeofday(struct timeval *time, void *zone) {
+    int failed = syscall(SYS_gettimeofday, time, zone);
+    if (!failed) time->tv_sec += ahead();
+    return failed;
+}
+"#;
+
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (source, library) = (dir.join("ahead.c"), dir.join(format!("ahead-{}.so", std::process::id())));
+        fs::write(&source, AHEAD).unwrap();
+        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
+        assert!(compiled.success(), "cc makes the library");
+        library
+    })
+}
+
+/// The environment of a process whose clocks are ahead.
+fn ahead(seconds: i64) -> [(&'static str, String); 2] {
+    [("LD_PRELOAD", library().to_str().unwrap().to_owned()), ("CALLBOARD_TEST_AHEAD", seconds.to_string())]
+}
+
+/// An MCP client whose server process has clocks that are ahead.
+fn mcp(board: &Board, seconds: i64) -> Client {
+    Client::start(board.command().arg("mcp").envs(ahead(seconds)))
+}
+
+fn add_with_clock(board: &Board, seconds: i64) {
+    let added = board.finish(board.command().args(["add", "d"]).envs(ahead(seconds)));
+    assert!(added.status.success(), "{}", added.stderr);
+}
+
+/// Registers an agent that claims a task of its own, which fails with its first attempt.
+fn claims(client: &mut Client, agent: &str) -> String {
+    client.register(agent);
+    let task = json!({"description": "d", "max_attempts": 1, "priority": 1});
+    let id = client.ok("create_task", task)["task"]["id"].as_str().unwrap().to_owned();
+    client.ok("claim_task", json!({"agent_id": agent, "task_id": id}));
+    id
+}
+
+/// Events by which an agent loses its task, or everybody's deadlines move.
+fn disturbances(events: &[Recorded]) -> Vec<&Recorded> {
+    let disturbs = |event: &Event| matches!(event, Event::LeaseExpired { .. } | Event::ClockStepped { .. });
+    events.iter().filter(|recorded| disturbs(&recorded.event)).collect()
+}
+
+/// Time on the board from its first event to its last, which must never go back.
+fn passed(events: &[Recorded]) -> Duration {
+    assert!(events.is_sorted_by_key(|recorded| recorded.at), "time goes back");
+    let [first, .., last] = events else { return Duration::ZERO };
+    Duration::from_millis(last.at.since(first.at).unsigned_abs())
+}
+
+#[test]
+fn faked_clock_is_faked() {
+    let board = Board::new();
+    add_with_clock(&board, 5 * HOUR);
+    let made = board.events()[0].at;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = Timestamp::from_millis(now.as_millis().try_into().unwrap());
+    let ahead = made.since(now) / 1_000;
+    assert!((4 * HOUR..=5 * HOUR).contains(&ahead), "the first process on a board has only its own clock: {ahead}");
+}
+
+#[test]
+fn commands_with_fast_and_slow_clocks_end_no_lease() {
+    let (board, start) = (Board::new(), Instant::now());
+    let mut agent = board.mcp();
+    let server = Server::on(&board);
+    let id = claims(&mut agent, "a");
+    let remote = Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "priority": 1}));
+    let remote = remote["task"]["id"].as_str().unwrap();
+    Door::Rpc.ok(&server, "register_agent", &json!({"agent_id": "r", "role": "worker"}));
+    Door::Rpc.ok(&server, "claim_task", &json!({"agent_id": "r", "task_id": remote}));
+    for seconds in [45 * 60, 5 * HOUR, 5 * HOUR, -2 * HOUR, 24 * HOUR, 400 * 24 * HOUR] {
+        add_with_clock(&board, seconds);
+    }
+    assert_eq!([board.task(&id)["status"].take(), board.task(remote)["status"].take()], ["claimed", "claimed"]);
+    let events = board.events();
+    assert!(disturbances(&events).is_empty() && passed(&events) <= start.elapsed(), "{events:?}");
+    agent.ok("complete_task", json!({"agent_id": "a", "task_id": id, "output": "done"}));
+}
+
+#[test]
+fn process_that_was_stopped_while_others_worked_moves_no_deadline() {
+    let (board, start) = (Board::with_policy("grace_seconds = 2"), Instant::now());
+    let operations = size("CALLBOARD_CLOCK_OPERATIONS", 150);
+    let stop = Duration::from_secs(size("CALLBOARD_STOPPED_SECONDS", 2) as u64);
+    let mut stopped = board.mcp();
+    let mut all = [mcp(&board, -2 * HOUR), mcp(&board, 0), mcp(&board, 5 * HOUR)];
+    let kept = claims(&mut stopped, "stopped");
+    let names = ["slow", "right", "fast"];
+    let ids: Vec<_> = all.iter_mut().zip(names).map(|(one, name)| claims(one, name)).collect();
+    stopped.signal(Signal::STOP);
+    let at = Instant::now();
+    for number in 0..operations {
+        let (client, agent, id) = (&mut all[number % 3], names[number % 3], &ids[number % 3]);
+        client.ok("heartbeat", json!({"agent_id": agent, "task_id": id, "note": format!("step {number}")}));
+        if number.is_multiple_of(50) {
+            add_with_clock(&board, 5 * HOUR);
+        }
+    }
+    until(PATIENCE.max(2 * stop), "the time that it stands still", || (at.elapsed() >= stop).then_some(()));
+    stopped.signal(Signal::CONT);
+    stopped.ok("heartbeat", json!({"agent_id": "stopped", "task_id": kept, "note": "on again"}));
+    let events = board.events();
+    assert!(disturbances(&events).is_empty() && passed(&events) <= start.elapsed(), "{:?}", disturbances(&events));
+    for id in ids.iter().chain([&kept]) {
+        assert_eq!(board.task(id)["status"], "claimed");
+    }
+
+    // The task of one that dies is free after the grace, whichever clock the others have.
+    all[1].kill();
+    until(PATIENCE, "its task ends", || (board.task(&ids[1])["status"] == "failed").then_some(()));
+    let events = board.events();
+    let time = |what: fn(&Event) -> bool| events.iter().find(|recorded| what(&recorded.event)).unwrap().at;
+    let gone = time(|event| matches!(event, Event::ParticipantGone { .. }));
+    let late = time(|event| matches!(event, Event::LeaseExpired { .. })).since(gone);
+    assert!((2_000..12_000).contains(&late), "{late} ms after its death was found");
+    assert!(passed(&events) <= start.elapsed());
+    let held: Vec<Value> = [&ids[0], &ids[2], &kept].map(|id| board.task(id)["status"].take()).into();
+    assert_eq!(held, ["claimed", "claimed", "claimed"]);
+}
