@@ -231,7 +231,7 @@ impl<'a> Reading<'a> {
             hints: text(self.value(&fields, "hints")?),
             tags: self.value(&fields, "tags")?.unwrap_or_default(),
             source: self.source(&fields),
-            metadata: self.metadata(&fields),
+            metadata: self.metadata(&fields)?,
             further: self.further(&fields, line)?,
             ..Item::default()
         };
@@ -310,35 +310,52 @@ impl<'a> Reading<'a> {
         }
         let mut metadata: Map<String, Value> = self.cleaned(raw("metadata"), "metadata")?.unwrap_or_default();
         let of_item = fields.0.iter().map(|(key, raw)| ((*key).to_owned(), *raw));
-        for (mut key, raw) in of_item.chain(fields.1.clone()).filter(|(key, _)| !OF_BOARD.contains(&key.as_str())) {
-            super::clean(&mut key);
-            let remark = format!("`{key}` is not a field of a plan: it is kept in its metadata");
-            self.remarks.push(Remark { line: self.line(raw), remark });
-            metadata.insert(key.clone(), self.cleaned(Some(raw), &key)?.unwrap_or_default());
+        for (key, raw) in of_item.chain(fields.1.clone()).filter(|(key, _)| !OF_BOARD.contains(&key.as_str())) {
+            self.keep(&mut metadata, &key, raw, "not a field of a plan")?;
         }
         board::check(&brought, &metadata).map_err(|problem| vec![Problem { line: 1, problem }])?;
         Ok((brought, metadata))
     }
 
     /// Fields that are not known. They are kept with the item.
-    fn metadata(&mut self, fields: &Fields<'a>) -> Map<String, Value> {
-        let given = fields.get("metadata").and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-        let mut metadata = match given {
+    fn metadata(&mut self, fields: &Fields<'a>) -> Result<Map<String, Value>, Vec<Problem>> {
+        let mut metadata = match self.cleaned(fields.get("metadata"), "metadata")? {
             Some(Value::Object(metadata)) => metadata,
             other => other.into_iter().map(|other| ("metadata".to_owned(), other)).collect(),
         };
         if let Some(raw) = fields.get("source").filter(|_| self.source(fields).is_none()) {
-            let remark = "`source` is not an object with format and id: it is kept in the metadata".to_owned();
-            self.remarks.push(Remark { line: self.line(raw), remark });
-            metadata.insert("source".to_owned(), serde_json::from_str(raw.get()).unwrap_or_default());
+            self.keep(&mut metadata, "source", raw, "not an object with format and id")?;
         }
         for (key, raw) in fields.1.iter().filter(|(key, _)| !IGNORED.contains(&key.as_str())) {
-            let remark = format!("`{key}` is not a field of an item: it is kept in its metadata");
-            self.remarks.push(Remark { line: self.line(raw), remark });
-            metadata.insert(key.clone(), serde_json::from_str(raw.get()).unwrap_or_default());
+            self.keep(&mut metadata, key, raw, "not a field of an item")?;
         }
-        metadata
+        Ok(metadata)
     }
+
+    /// Keeps a value in the metadata, under another name if that has its own already, and says so.
+    fn keep(
+        &mut self,
+        metadata: &mut Map<String, Value>,
+        key: &str,
+        raw: &'a RawValue,
+        what: &str,
+    ) -> Result<(), Vec<Problem>> {
+        let mut key = key.to_owned();
+        super::clean(&mut key);
+        let value = self.cleaned(Some(raw), &key)?.unwrap_or_default();
+        let name = other_than(&key, |name| metadata.contains_key(name));
+        let under = if name == key { String::new() } else { format!(", as `{name}`") };
+        let remark = format!("`{key}` is {what}: it is kept in its metadata{under}");
+        self.remarks.push(Remark { line: self.line(raw), remark });
+        metadata.insert(name, value);
+        Ok(())
+    }
+}
+
+/// The name, with a number behind it if there is such a name already.
+fn other_than(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number| format!("{name}#{number}"));
+    std::iter::once(name.to_owned()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
 }
 
 /// Names that other planners use for fields that may be given only once; see `Entry`.

@@ -620,6 +620,38 @@ fn what_json_says_of_the_whole_plan_is_kept_and_exported_again() {
 }
 
 #[test]
+fn what_json_cannot_hold_is_refused_wherever_it_stands() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for value in ["\"\\ud800\"", "1e999", &deep] {
+        for item in [format!("{{\"keep\": 1, \"bad\": {value}}}"), value.to_owned()] {
+            for field in ["metadata", "other", "source"] {
+                let board = Board::new();
+                let text = format!("{{\"items\": [\n{{\"title\": \"a\",\n\"{field}\": {item}}}]}}");
+                let refused = plan(&board, &["import", &write(&board, "plan.json", &text)]);
+                assert_eq!(refused.code(), "bad_plan", "{text:.200}: {}", refused.stdout);
+                let said = format!("{field}: it cannot be read");
+                assert!(refused.stderr.contains(&said) && refused.stderr.contains("line 3"), "{}", refused.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_of_one_name_are_kept_beside_each_other() {
+    let board = Board::new();
+    let of = |title: &str| format!("{{{title}\"metadata\": {{\"x\": 1}}, \"x\": 2, \"x\": 3");
+    let text = format!("{}, \"items\": [{}}}]}}", of(""), of("\"title\": \"a\", "));
+    let reply = plan(&board, &["import", &write(&board, "plan.json", &text)]).value();
+    assert!(
+        reply["remarks"].to_string().contains("`x` is not a field of an item: it is kept in its metadata, as `x#2`")
+    );
+    let exported: Value = serde_json::from_str(&exported(&board, &["--format", "json"])).unwrap();
+    assert_eq!(exported["metadata"], json!({"x": 1, "x#2": 2, "x#3": 3}));
+    let item = &exported["items"][0];
+    assert_eq!([&item["x"], &item["x#2"], &item["x#3"]], [&json!(1), &json!(2), &json!(3)], "{item}");
+}
+
+#[test]
 fn versions_are_compared_with_those_of_the_same_plan() {
     let board = Board::new();
     let text = "- [ ] one\n- [ ] two\n";
