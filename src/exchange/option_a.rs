@@ -224,6 +224,7 @@ fn discoveries(path: &str, text: &str, beside: &mut Beside, report: &mut Report)
 fn write(view: &View) -> Written {
     let flavour = Flavour { word: coordinator::word, is_brief: true, has_groups: true };
     let writing = Writing::new(view, flavour);
+    let mut report = Report::default();
     let created = view.tasks.iter().map(|task| task.created_at).min().unwrap_or_default();
     let mut tasks = Map::from_iter([
         ("version".to_owned(), Value::from("1.0")),
@@ -232,9 +233,9 @@ fn write(view: &View) -> Written {
             "last_updated".to_owned(),
             json!(view.tasks.iter().filter_map(|task| task.completed_at).max().unwrap_or(created)),
         ),
-        ("tasks".to_owned(), writing.tasks().into()),
+        ("tasks".to_owned(), writing.tasks(&mut report).into()),
     ]);
-    tasks.extend(coordinator::whole(view));
+    coordinator::add_beside(coordinator::whole(view), &mut tasks, &mut report);
     let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
     let agents = coordinator::written_agents(view).into_iter().map(|mut agent| {
         if let Some(seen) = agent.get("last_heartbeat").cloned() {
@@ -245,7 +246,7 @@ fn write(view: &View) -> Written {
     let mut files = vec![
         ("tasks.json".to_owned(), pretty(&Value::Object(tasks))),
         ("agents.json".to_owned(), pretty(&json!({"agents": agents.collect::<Vec<_>>()}))),
-        ("groups.json".to_owned(), pretty(&json!({"version": "1.0", "groups": groups(&writing)}))),
+        ("groups.json".to_owned(), pretty(&json!({"version": "1.0", "groups": groups(&writing, &mut report)}))),
         ("master-plan.md".to_owned(), master_plan(view)),
         ("context/discoveries.md".to_owned(), discoveries_text(view)),
     ];
@@ -254,13 +255,16 @@ fn write(view: &View) -> Written {
         let is_name = TaskId::checked(&id).is_ok();
         files.extend(coordinator::told(task, &id).filter(|_| is_name).map(|text| (format!("results/{id}.md"), text)));
     }
-    Written { files, report: Report::default() }
+    Written { files, report }
 }
 
-fn groups(writing: &Writing<'_>) -> Vec<Value> {
+/// Fields of a group that are read by their names.
+const OF_GROUP: [&str; 7] = ["id", "name", "task_ids", "barrier_task_id", "created_at", "completed_at", "status"];
+
+fn groups(writing: &Writing<'_>, report: &mut Report) -> Vec<Value> {
     let view = writing.view;
     let groups = (0..view.tasks.len()).filter(|number| writing.is_group(*number));
-    let group = |number: usize| {
+    let mut group = |number: usize| {
         let task = &view.tasks[number];
         let barrier = writing.barrier(number).map(|barrier| writing.id(barrier));
         let status = if task.status.is_unfinished() { "active" } else { "complete" };
@@ -275,10 +279,11 @@ fn groups(writing: &Writing<'_>) -> Vec<Value> {
         if let Some(at) = task.completed_at {
             fields.insert("completed_at".to_owned(), json!(at));
         }
-        fields.extend(view.metadata(number).into_iter().filter(|(name, _)| name != GROUP));
+        let metadata = view.metadata(number, &OF_GROUP, report).into_iter();
+        fields.extend(metadata.filter(|(name, _)| name != GROUP));
         Value::Object(fields)
     };
-    groups.map(group).collect()
+    groups.map(&mut group).collect()
 }
 
 fn master_plan(view: &View) -> String {

@@ -121,10 +121,11 @@ pub fn listed(json: &Json<'_>, raw: Option<&RawValue>) -> Result<Vec<Record>, Fa
 fn write(view: &View, format: &Format, name: &'static str) -> Written {
     let flavour = Flavour { word: coordinator::plain_word, is_brief: false, has_groups: false };
     let writing = Writing::new(view, flavour);
+    let mut report = Report::default();
     let mut state = Map::new();
     state.insert("master_plan".to_owned(), view.master_plan.as_str().into());
     state.insert("goal".to_owned(), view.goal.as_str().into());
-    state.insert("tasks".to_owned(), writing.tasks().into());
+    state.insert("tasks".to_owned(), writing.tasks(&mut report).into());
     let agents = coordinator::written_agents(view).into_iter();
     let by_id: Map<String, Value> =
         agents.map(|agent| (agent["id"].as_str().unwrap_or_default().to_owned(), Value::Object(agent))).collect();
@@ -142,14 +143,13 @@ fn write(view: &View, format: &Format, name: &'static str) -> Written {
             own.insert(ELSEWHERE.to_owned(), Value::Object(limits));
         }
     }
-    state.extend(own);
+    coordinator::add_beside(own, &mut state, &mut report);
     if name == "option-c" {
         for (name, usual) in LIMITS.into_iter().zip(USUAL) {
             state.entry(name).or_insert_with(|| usual.into());
         }
     }
     let text = serde_json::to_string_pretty(&state).unwrap_or_default() + "\n";
-    let mut report = Report::default();
     let words = view.tasks.iter().map(|task| (task.status, coordinator::plain_word(task.status)));
     words
         .filter(|(status, word)| status.as_str() != *word)

@@ -28,6 +28,9 @@ pub const FORMAT: Format = Format {
 const NAME: &str = "pipeline";
 const BACKLOG: &str = "backlog";
 
+/// Fields of an item that are read by their names, beside those that are kept.
+const OWN: [&str; 7] = ["id", "title", "description", "status", status::OWN, "hints", "files"];
+
 /// What items of each level are called, and the field that has their parts. The last one counts for what is below it.
 const LEVELS: [(&str, &str); 4] =
     [("Phase", "milestones"), ("Milestone", "tasks"), ("Task", "subtasks"), ("Subtask", "subtasks")];
@@ -154,7 +157,7 @@ impl Writing<'_> {
     fn item(&mut self, number: usize, depth: usize) -> Value {
         let (view, task) = (self.view, &self.view.tasks[number]);
         let (kind, parts) = level(depth);
-        let mut metadata = view.metadata(number);
+        let mut metadata = view.metadata(number, &[&OWN[..], &["tags", parts]].concat(), &mut self.report);
         let mut item = Map::new();
         let mut put = |name: &str, value: Value| _ = item.insert(name.to_owned(), value);
         put("id", self.ids[number].as_str().into());
@@ -179,13 +182,7 @@ impl Writing<'_> {
         if task.priority != above {
             put("priority", task.priority.into());
         }
-        for (name, value) in metadata {
-            if item.contains_key(&name) || name == parts {
-                self.report.left_out(&format!("metadata.{name}"));
-            } else {
-                item.insert(name, value);
-            }
-        }
+        item.extend(metadata);
         let below: Vec<Value> = view.parts[number].iter().map(|part| self.item(*part, depth + 1)).collect();
         if depth + 1 < LEVELS.len() || !below.is_empty() {
             item.insert(parts.to_owned(), below.into());

@@ -151,12 +151,20 @@ impl View {
         self.tasks[number].context.as_ref()?.metadata.get(field)
     }
 
-    /// Fields that are kept for another format, without those that the board's own have the place of.
-    pub fn metadata(&self, number: usize) -> Map<String, Value> {
+    /// Fields that are kept for another format. Those that would be read as something else are left out: the ones that
+    /// an import has made, which the board's own have the place of, and those of the format's own names.
+    pub fn metadata(&self, number: usize, own: &[&str], report: &mut Report) -> Map<String, Value> {
         let context = self.tasks[number].context.as_deref();
         let mut metadata = context.map(|context| context.metadata.clone()).unwrap_or_default();
-        let own = [WORD, TITLE, DEPENDS, PRIORITY, PARENT, status::NOTE];
-        metadata.retain(|name, _| !own.contains(&name.as_str()) || self.source(number).is_none());
+        let is_imported = self.source(number).is_some();
+        metadata.retain(|name, _| {
+            let is_ours = [WORD, TITLE, DEPENDS, PRIORITY, PARENT, status::NOTE].contains(&name.as_str());
+            let is_kept = !is_ours && !own.contains(&name.as_str());
+            if !is_kept && !(is_ours && is_imported) {
+                report.left_out(&format!("metadata.{name}"));
+            }
+            is_kept
+        });
         metadata
     }
 

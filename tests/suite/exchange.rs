@@ -10,6 +10,7 @@ use crate::harness::{Board, Finished};
 
 mod coordinators;
 mod formats;
+mod kept;
 mod random;
 mod task_master;
 mod tools;

@@ -43,6 +43,9 @@ const MILESTONE: &str = "milestone_title";
 /// The folder of tasks that may be done.
 const TASKS: &str = "tasks";
 
+/// Fields of the front matter that are read by their names, beside those that are kept.
+const OWN: [&str; 7] = ["id", "title", "status", status::OWN, "labels", "parent_task_id", "subtasks"];
+
 /// Sections whose text is kept, as the field of the metadata and the heading.
 const KEPT: [(&str, &str); 5] = [
     ("acceptance_criteria", "Acceptance Criteria"),

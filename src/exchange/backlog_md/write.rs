@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use super::{FOLDER, KEPT, MILESTONE, NAME, TASKS, stated, word};
+use super::{FOLDER, KEPT, MILESTONE, NAME, OWN, TASKS, stated, word};
 use crate::exchange::report::Report;
 use crate::exchange::{View, Written, priority, safe_name, status};
 use crate::state::task::TaskStatus;
@@ -18,7 +18,7 @@ pub fn write(view: &View) -> Written {
     let mut files = Vec::new();
     let mut milestones: BTreeMap<String, String> = BTreeMap::new();
     for number in 0..view.tasks.len() {
-        let mut metadata = view.metadata(number);
+        let mut metadata = view.metadata(number, &OWN, &mut report);
         let folder = folder(view, number);
         metadata.shift_remove(FOLDER);
         if let (Some(id), Some(title)) = (metadata.get("milestone"), metadata.get(MILESTONE)) {
@@ -146,6 +146,7 @@ struct Front(String);
 
 impl Front {
     fn field(&mut self, name: &str, value: &Value) {
+        let name = scalar(&name.into());
         let line = match value {
             Value::Array(values) if values.is_empty() => format!("{name}: []\n"),
             Value::Array(values) if values.iter().all(|value| !value.is_object() && !value.is_array()) => {

@@ -30,6 +30,9 @@ const LINKS: &str = "links";
 const PART: &str = "parent-child";
 const BLOCKS: &str = "blocks";
 
+/// Fields of an issue that are read by their names, beside those that are kept.
+const OWN: [&str; 7] = ["id", "title", "description", "design", "status", status::OWN, "labels"];
+
 fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Available => "open",

@@ -1,6 +1,6 @@
 use serde_json::{Map, Value, json};
 
-use super::{BLOCKS, LINKS, NAME, PART, priority_word, word};
+use super::{BLOCKS, LINKS, NAME, OWN, PART, priority_word, word};
 use crate::exchange::report::Report;
 use crate::exchange::{View, Written, status};
 
@@ -22,7 +22,7 @@ pub fn write(view: &View) -> Written {
         word.own.into_iter().for_each(|own| put(status::OWN, own.into()));
         let level = priority_word(view.tasks[number].priority).parse::<u8>().unwrap_or_default();
         put("priority", level.into());
-        let mut metadata = view.metadata(number);
+        let mut metadata = view.metadata(number, &OWN, &mut report);
         put("issue_type", metadata.shift_remove("issue_type").unwrap_or_else(|| "task".into()));
         if !view.tasks[number].tags.is_empty() {
             put("labels", view.tasks[number].tags.clone().into());
@@ -32,8 +32,9 @@ pub fn write(view: &View) -> Written {
         let above = view.parent_id(number, &ids).map(|parent| relation(&parent, PART));
         let blocks = on.iter().map(|on| ids[*on].clone()).chain(aside);
         let mut relations: Vec<Value> = above.into_iter().chain(blocks.map(|on| relation(&on, BLOCKS))).collect();
-        if let Some(Value::Array(links)) = metadata.shift_remove(LINKS) {
-            relations.extend(links);
+        match metadata.shift_remove(LINKS) {
+            Some(Value::Array(links)) if view.id_in(NAME, number).is_some() => relations.extend(links),
+            links => links.into_iter().for_each(|_| report.left_out(&format!("metadata.{LINKS}"))),
         }
         if !relations.is_empty() {
             put("dependencies", relations.into());
@@ -41,13 +42,7 @@ pub fn write(view: &View) -> Written {
         if let Some(reason) = view.result(number).filter(|_| !metadata.contains_key("close_reason")) {
             put("close_reason", reason.into());
         }
-        for (name, value) in metadata {
-            if issue.contains_key(&name) {
-                report.left_out(&format!("metadata.{name}"));
-            } else {
-                issue.insert(name, value);
-            }
-        }
+        issue.extend(metadata);
         text.push_str(&Value::Object(issue).to_string());
         text.push('\n');
     }

@@ -10,12 +10,45 @@ mod write;
 pub use read::{Reading, time};
 pub use tree::{Flat, grown};
 pub use whole::{Beside, agents, discoveries, written_agents, written_discoveries};
-pub use write::{Flavour, Writing, plain_word, told, whole};
+pub use write::{Flavour, Writing, add_beside, plain_word, told, whole};
 
 use crate::state::task::TaskStatus;
 
 /// Field of an item's metadata that says that it is a group of tasks and no task itself.
 pub const GROUP: &str = "group";
+
+/// Begins the names of fields that a task's context has.
+const OF_CONTEXT: &str = "context.";
+
+/// Fields of a task that are read by their names.
+const OWN: [&str; 26] = [
+    "id",
+    "title",
+    "description",
+    "tags",
+    "estimated_duration",
+    "actual_duration",
+    "blocks",
+    "context",
+    "max_attempts",
+    "max_retries",
+    "retry_count",
+    "attempts",
+    "timeout_seconds",
+    "timeout_minutes",
+    "required_capabilities",
+    "claimed_by",
+    "result",
+    "created_at",
+    "claimed_at",
+    "started_at",
+    "completed_at",
+    "next_retry_at",
+    "context.files",
+    "context.hints",
+    "context.tags",
+    "context.metadata",
+];
 
 pub fn word(status: TaskStatus) -> &'static str {
     status.as_str()

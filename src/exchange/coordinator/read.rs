@@ -1,6 +1,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::OF_CONTEXT;
 use super::tree::Flat;
 use crate::exchange::json::Json;
 use crate::exchange::record::Record;
@@ -93,7 +94,7 @@ impl<'a> Reading<'a> {
         }
         let mut rest = Node::default();
         context.rest(&mut rest, &mut self.report);
-        node.metadata.extend(rest.metadata.into_iter().map(|(name, value)| (format!("context.{name}"), value)));
+        node.metadata.extend(rest.metadata.into_iter().map(|(name, value)| (format!("{OF_CONTEXT}{name}"), value)));
         Ok(())
     }
 

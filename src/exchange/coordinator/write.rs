@@ -1,7 +1,8 @@
 use serde_json::{Map, Value, json};
 
-use super::{GROUP, word};
+use super::{GROUP, OF_CONTEXT, OWN, word};
 use crate::exchange::View;
+use crate::exchange::report::Report;
 use crate::state::limit;
 use crate::state::plan::{one_line, shortened};
 use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Task, TaskResult, TaskStatus};
@@ -35,13 +36,15 @@ impl<'a> Writing<'a> {
         self.flavour.has_groups && self.view.kept(number, GROUP).is_some()
     }
 
-    pub fn tasks(&self) -> Vec<Value> {
+    pub fn tasks(&self, report: &mut Report) -> Vec<Value> {
         let tasks = (0..self.view.tasks.len()).filter(|number| !self.is_group(*number));
-        tasks.map(|number| Value::Object(self.task(number))).collect()
+        tasks.map(|number| Value::Object(self.task(number, report))).collect()
     }
 
-    fn task(&self, number: usize) -> Map<String, Value> {
+    fn task(&self, number: usize, report: &mut Report) -> Map<String, Value> {
         let (view, task) = (self.view, &self.view.tasks[number]);
+        let (of_context, metadata): (Map<_, _>, Map<_, _>) =
+            view.metadata(number, &OWN, report).into_iter().partition(|(name, _)| name.starts_with(OF_CONTEXT));
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| {
             if !self.flavour.is_brief || says_something(&value) {
@@ -54,17 +57,14 @@ impl<'a> Writing<'a> {
         put("priority", task.priority.into());
         put("claimed_by", json!(task.claimed_by));
         put("dependencies", json!(self.depends(number)));
-        put("context", self.context(number));
+        put("context", self.context(number, of_context));
         put("result", ended(task));
         put("created_at", json!(task.created_at));
         put("claimed_at", json!(task.claimed_at));
         put("completed_at", json!(task.completed_at));
         self.beside(number, &mut fields);
-        for (name, value) in view.metadata(number) {
-            if !name.starts_with("context.") && !fields.contains_key(&name) {
-                fields.insert(name, value);
-            }
-        }
+        // A board of one of these formats may have said of a task what its group says now.
+        metadata.into_iter().for_each(|(name, value)| _ = fields.entry(name).or_insert(value));
         fields
     }
 
@@ -131,8 +131,8 @@ impl<'a> Writing<'a> {
         (0..self.view.tasks.len()).find(|number| self.view.depends(*number).0.contains(&group))
     }
 
-    fn context(&self, number: usize) -> Value {
-        let (view, task) = (self.view, &self.view.tasks[number]);
+    fn context(&self, number: usize, metadata: Map<String, Value>) -> Value {
+        let task = &self.view.tasks[number];
         let mut fields = Map::new();
         if let Some(context) = task.context.as_deref() {
             if !context.files.is_empty() {
@@ -142,11 +142,8 @@ impl<'a> Writing<'a> {
                 fields.insert("hints".to_owned(), hints.as_str().into());
             }
         }
-        for (name, value) in view.metadata(number) {
-            if let Some(name) = name.strip_prefix("context.") {
-                fields.insert(name.to_owned(), value);
-            }
-        }
+        let metadata = metadata.into_iter();
+        fields.extend(metadata.filter_map(|(name, value)| Some((name.strip_prefix(OF_CONTEXT)?.to_owned(), value))));
         if fields.is_empty() { Value::Null } else { Value::Object(fields) }
     }
 }
@@ -185,6 +182,16 @@ pub fn whole(view: &View) -> Map<String, Value> {
     let lists = ["agents", "discoveries"];
     let beside = view.metadata_of_all.iter().filter(|(name, _)| !lists.contains(&name.as_str()));
     beside.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Puts these fields beside a file's own.
+pub fn add_beside(beside: Map<String, Value>, fields: &mut Map<String, Value>, report: &mut Report) {
+    for (name, value) in beside {
+        match fields.contains_key(&name) {
+            true => report.left_out(&format!("{name} of the plan's metadata")),
+            false => _ = fields.insert(name, value),
+        }
+    }
 }
 
 /// A report of how a task ended, as text.

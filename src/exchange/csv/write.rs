@@ -15,8 +15,11 @@ pub fn write(view: &View) -> Written {
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut written = table.write_record(HEADER);
     for (number, (task, word)) in view.tasks.iter().zip(&words).enumerate() {
-        let mut metadata = view.metadata(number);
-        let assignee = metadata.shift_remove("assignee").and_then(|value| value.as_str().map(str::to_owned));
+        let mut metadata = view.metadata(number, &[], &mut report);
+        let assignee = metadata.get("assignee").and_then(Value::as_str).map(str::to_owned);
+        if assignee.is_some() {
+            metadata.shift_remove("assignee");
+        }
         let (on, aside) = view.depends(number);
         let depends: Vec<String> = on.iter().map(|on| ids[*on].clone()).chain(aside).collect();
         let kept = if metadata.is_empty() { String::new() } else { Value::Object(metadata).to_string() };

@@ -31,6 +31,10 @@ const MASTER: &str = "master";
 /// Field that names the tag in the metadata of the item that stands for it.
 const TAG: &str = "tag";
 
+/// Fields of a task that are read by their names, beside those that are kept.
+const OWN: [&str; 10] =
+    ["id", "title", "description", "details", "status", status::OWN, "subtasks", "parentId", "parentTaskId", TAG];
+
 fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Available => "pending",

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{MASTER, NAME, TAG, word};
+use super::{MASTER, NAME, OWN, TAG, word};
 use crate::exchange::report::Report;
 use crate::exchange::view::Word;
 use crate::exchange::{View, Written, priority, status};
@@ -25,7 +25,8 @@ pub fn write(view: &View) -> Written {
     let mut file = Map::new();
     for (tag, group, tasks) in &tags {
         let tasks: Vec<Value> = tasks.iter().map(|task| writing.task(*task)).collect();
-        let mut about = group.map(|group| view.metadata(group)).unwrap_or_default();
+        let report = &mut writing.report;
+        let mut about = group.map(|group| view.metadata(group, &["description"], report)).unwrap_or_default();
         about.shift_remove(TAG);
         if let Some(description) = group.and_then(|group| view.description(group)) {
             about.insert("description".to_owned(), description.into());
@@ -129,14 +130,7 @@ impl Writing<'_> {
         if place.subtask.is_none() {
             put("priority", view.priority(NAME, number, priority::word).into());
         }
-        for (name, value) in view.metadata(number) {
-            let is_free = !fields.contains_key(&name) || name == "testStrategy";
-            if is_free && name != "subtasks" {
-                fields.insert(name, value);
-            } else {
-                self.report.left_out(&format!("metadata.{name}"));
-            }
-        }
+        fields.extend(view.metadata(number, &OWN, &mut self.report));
         fields
     }
 

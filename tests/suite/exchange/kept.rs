@@ -1,0 +1,63 @@
+//! Fields that callboard does not know: kept in the metadata, and written where they are read as the same.
+
+use std::fs;
+
+use serde_json::{Map, Value, json};
+
+use super::{reply, write};
+use crate::harness::Board;
+
+fn only_task(board: &Board) -> Value {
+    board.cli_ok("get_all_tasks", json!({}))["tasks"][0].take()
+}
+
+#[test]
+fn metadata_with_names_of_a_format_changes_no_field_and_is_said_to_be_left_out() {
+    let own = ["id", "title", "description", "status", "priority", "dependencies", "parent_id", "note"];
+    let board = Board::new();
+    let mut metadata: Map<String, Value> = own.map(|name| (name.to_owned(), json!("odd"))).into_iter().collect();
+    metadata.extend([("callboard_status".to_owned(), json!("obsolete")), ("a: b #".to_owned(), json!(["mine"]))]);
+    let plan = json!({"items": [{"title": "a", "priority": 1, "metadata": metadata}]});
+    write(&board, "plan.json", &plan.to_string());
+    reply(&board, &["import", "plan.json"]);
+    for (format, place) in [
+        ("task-master", "tasks.json"),
+        ("backlog-md", ""),
+        ("beads", "issues.jsonl"),
+        ("pipeline", "phases.json"),
+        ("csv", "tasks.csv"),
+        ("option-a", ""),
+        ("option-b", "state.json"),
+        ("option-c", "state.json"),
+    ] {
+        let path = format!("{format}/{place}");
+        fs::create_dir_all(board.base().join(format)).unwrap();
+        let left_out = reply(&board, &["export", format, &path])["report"]["left_out"].take();
+        for name in ["status", "priority", "dependencies", "parent_id"] {
+            assert_eq!(left_out[format!("metadata.{name}")], 1, "{format}: {name}: {left_out}");
+        }
+        let from = board.base().join(&path);
+        let other = Board::new();
+        reply(&other, &["import", format, from.to_str().unwrap()]);
+        let task = only_task(&other);
+        assert_eq!((&task["title"], &task["status"], &task["path"]), (&json!("a"), &json!("available"), &json!("P1")));
+        assert_eq!(task["context"]["metadata"]["a: b #"], json!(["mine"]), "{format}: {task:#}");
+        let verdict = reply(&board, &["verify", format, &path]);
+        assert_eq!(verdict["differences"], json!([]), "{format}");
+    }
+}
+
+#[test]
+fn metadata_of_a_plan_takes_the_place_of_no_field_of_a_board() {
+    let board = Board::new();
+    let plan = json!({"goal": "Ship", "metadata": {"tasks": 5, "goal": "none"}, "items": [{"title": "a"}]});
+    write(&board, "plan.json", &plan.to_string());
+    reply(&board, &["import", "plan.json"]);
+    for format in ["option-b", "option-a"] {
+        fs::create_dir_all(board.base().join("option-a")).unwrap();
+        let left_out = reply(&board, &["export", format, format])["report"]["left_out"].take();
+        assert_eq!(left_out["tasks of the plan's metadata"], 1, "{format}: {left_out}");
+        assert_eq!(reply(&board, &["verify", format, format])["differences"], json!([]), "{format}");
+    }
+}
+
