@@ -245,6 +245,12 @@ impl View {
     }
 }
 
+/// Numbers that nothing has: those after all others, and then those between them.
+pub fn free_numbers(taken: &BTreeSet<u64>) -> impl Iterator<Item = u64> {
+    let last = taken.last().copied().unwrap_or_default();
+    (last..=u64::MAX).skip(1).chain(1..last).filter(|number| !taken.contains(number))
+}
+
 /// What a result says in words.
 pub fn said(result: &TaskResult) -> Option<&str> {
     result.output.as_deref().or(result.error.as_deref())

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{FOLDER, KEPT, MILESTONE, NAME, OWN, TASKS, stated, word};
 use crate::exchange::report::Report;
+use crate::exchange::view::free_numbers;
 use crate::exchange::{View, Written, priority, safe_name, status};
 use crate::state::task::TaskStatus;
 
@@ -64,22 +65,20 @@ fn ids(view: &View) -> Vec<String> {
     let mut taken: HashSet<String> = had.iter().flatten().cloned().collect();
     let prefix = had.iter().flatten().find_map(|id| id.split_once('-')).map_or("TASK", |(prefix, _)| prefix).to_owned();
     let numbers = taken.iter().filter_map(|id| id.split_once('-')?.1.split('.').next()?.parse::<u64>().ok());
-    let mut last = numbers.max().unwrap_or_default();
+    let numbers: BTreeSet<u64> = numbers.collect();
+    let mut free = free_numbers(&numbers);
     let mut ids: Vec<String> = Vec::new();
+    let mut last_part = vec![0; view.tasks.len()];
     for (number, had) in had.into_iter().enumerate() {
-        let mut next = 0;
         let id = had.unwrap_or_else(|| match view.parents[number] {
             Some(parent) => loop {
-                next += 1;
-                let id = format!("{}.{next}", ids[parent]);
+                last_part[parent] += 1;
+                let id = format!("{}.{}", ids[parent], last_part[parent]);
                 if taken.insert(id.clone()) {
                     break id;
                 }
             },
-            None => {
-                last += 1;
-                format!("{prefix}-{last}")
-            }
+            None => format!("{prefix}-{}", free.next().unwrap_or_default()),
         });
         ids.push(id);
     }

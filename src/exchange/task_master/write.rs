@@ -1,10 +1,10 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
 use super::{MASTER, NAME, OWN, TAG, word};
 use crate::exchange::report::Report;
-use crate::exchange::view::Word;
+use crate::exchange::view::{Word, free_numbers};
 use crate::exchange::{View, Written, priority, status};
 
 /// Where a task stands in the file.
@@ -81,16 +81,12 @@ fn places(view: &View, tags: &[(String, Option<usize>, Vec<usize>)]) -> HashMap<
     places
 }
 
-/// Each of these with its own number, if no other has that, or the next after all of them.
+/// Each of these with its own number, if no other has that, or the next free one.
 fn numbered(tasks: &[usize], own: impl Fn(usize) -> Option<u64>) -> Vec<(usize, u64)> {
-    let mut taken = std::collections::BTreeSet::new();
+    let mut taken = BTreeSet::new();
     let kept: Vec<_> = tasks.iter().map(|task| (*task, own(*task).filter(|number| taken.insert(*number)))).collect();
-    let mut last = taken.last().copied().unwrap_or_default();
-    let mut next = || {
-        last += 1;
-        last
-    };
-    kept.into_iter().map(|(task, number)| (task, number.unwrap_or_else(&mut next))).collect()
+    let mut free = free_numbers(&taken);
+    kept.into_iter().filter_map(|(task, number)| Some((task, number.or_else(|| free.next())?))).collect()
 }
 
 /// All parts of a task at any depth.

@@ -61,3 +61,19 @@ fn metadata_of_a_plan_takes_the_place_of_no_field_of_a_board() {
     }
 }
 
+#[test]
+fn numbers_after_the_greatest_are_the_lowest_that_are_free() {
+    for (format, place, text) in [
+        ("task-master", "tasks.json", r#"{"master":{"tasks":[{"id":18446744073709551615,"title":"Last"}]}}"#),
+        ("backlog-md", "backlog/tasks/a.md", "---\nid: TASK-18446744073709551615\ntitle: Last\nstatus: To Do\n---\n"),
+    ] {
+        let board = Board::new();
+        write(&board, place, text);
+        reply(&board, &["import", format, if format == "backlog-md" { "." } else { place }]);
+        board.cli_ok("create_task", json!({"description": "Ours"}));
+        fs::create_dir(board.base().join("out")).unwrap();
+        reply(&board, &["export", format, "out"]);
+        assert_eq!(reply(&board, &["verify", format, "out"])["differences"], json!([]), "{format}");
+    }
+}
+
