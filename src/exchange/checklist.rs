@@ -1,7 +1,7 @@
 //! Checklists in Markdown, as tools write them that read them again: headings, entries with boxes, and what is below
 //! those.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -112,13 +112,23 @@ pub fn id_of_words(text: &str) -> String {
     sha256(words(text))[..8].to_owned()
 }
 
-/// The id, or one of the words if another has it.
-pub fn unique(id: String, words: &str, ids: &mut HashSet<String>) -> String {
-    let mut unique = id;
-    while !ids.insert(unique.clone()) {
-        unique = format!("{unique}#{}", id_of_words(words));
+/// Ids that are taken, with how often each was asked for.
+#[derive(Default)]
+pub struct Ids(HashMap<String, usize>);
+
+impl Ids {
+    /// The id, or if another has it, one with its words, and with a number from the third on.
+    pub fn unique(&mut self, id: String, words: &str) -> String {
+        let id = if self.0.contains_key(&id) { format!("{id}#{}", id_of_words(words)) } else { id };
+        let mut unique = id.clone();
+        while self.0.contains_key(&unique) {
+            let count = self.0.entry(id.clone()).or_insert(1);
+            *count += 1;
+            unique = format!("{id}#{count}");
+        }
+        self.0.insert(unique.clone(), 1);
+        unique
     }
-    unique
 }
 
 /// Several files as one plan, each a group; a single file stands for itself.

@@ -1,8 +1,6 @@
 //! `tasks.md` of Kiro: numbered tasks with boxes, one below the other, with details in points below them.
 
-use std::collections::HashSet;
-
-use super::checklist::{self, Entry, Line, id_of_words, numbered, source, unique};
+use super::checklist::{self, Entry, Ids, Line, id_of_words, numbered, source};
 use super::report::{Fault, Report};
 use super::spec_kit::word;
 use super::{Format, Read, Tree, status};
@@ -30,7 +28,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let (title, items) = checklist::together(NAME, tree, |_, path, prefix, text| {
         let mut open: Vec<(usize, Node)> = Vec::new();
         let mut items = Vec::new();
-        let mut ids: HashSet<String> = HashSet::new();
+        let mut ids = Ids::default();
         for (line, read) in checklist::lines(text) {
             match read {
                 Line::Entry(entry) => {
@@ -53,9 +51,9 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     Read { path: tree.path.clone(), title, items, report, ..Read::default() }.checked(word)
 }
 
-fn id(entry: &Entry<'_>, ids: &mut HashSet<String>) -> String {
+fn id(entry: &Entry<'_>, ids: &mut Ids) -> String {
     let (number, title) = numbered(entry.text);
-    number.map_or_else(|| unique(id_of_words(title), title, ids), str::to_owned)
+    number.map_or_else(|| ids.unique(id_of_words(title), title), str::to_owned)
 }
 
 fn task(entry: &Entry<'_>, line: usize, report: &mut Report) -> Node {

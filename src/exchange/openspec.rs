@@ -1,9 +1,7 @@
 //! `tasks.md` of OpenSpec: groups, and in them tasks with boxes. Only `x` is done. Numbers are for people: the tool
 //! counts positions, so two tasks may have one number.
 
-use std::collections::HashSet;
-
-use super::checklist::{self, Line, id_of_words, numbered, source, unique};
+use super::checklist::{self, Ids, Line, id_of_words, numbered, source};
 use super::report::{Fault, Report};
 use super::spec_kit::word;
 use super::{Format, Read, Tree};
@@ -26,19 +24,19 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let mut report = Report::default();
     let (title, items) = checklist::together(NAME, tree, |named, path, prefix, text| {
         let mut groups: Vec<(bool, Node)> = Vec::new();
-        let mut ids: HashSet<String> = HashSet::new();
+        let mut ids = Ids::default();
         for (line, read) in checklist::lines(text) {
             match read {
                 Line::Heading { level, text } if level > 1 => {
                     let (number, title) = numbered(text);
                     let id = number.map_or_else(|| title.to_lowercase(), str::to_owned);
-                    let id = unique(id, title, &mut ids);
+                    let id = ids.unique(id, title);
                     let source = source(NAME, prefix, &id, path);
                     groups.push((true, Node { title: title.to_owned(), source, line, ..Node::default() }));
                 }
                 Line::Entry(entry) => {
                     let (number, title) = numbered(entry.text);
-                    let id = unique(number.map_or_else(|| id_of_words(title), str::to_owned), title, &mut ids);
+                    let id = ids.unique(number.map_or_else(|| id_of_words(title), str::to_owned), title);
                     if !entry.mark.trim().is_empty() && !entry.mark.eq_ignore_ascii_case("x") {
                         report.status(&format!("[{}]", entry.mark), "available");
                     }

@@ -1,12 +1,12 @@
 //! `tasks.md` of spec-kit: phases, and in them tasks with ids. Tasks without [P] wait for those before them in their
 //! phase; phases wait for the one before, but user stories only for what comes before all of them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
-use super::checklist::{self, Entry, Line, id_of_words, source, unique};
+use super::checklist::{self, Entry, Ids, Line, id_of_words, source};
 use super::report::{Fault, Report};
 use super::{Format, Read, Tree};
 use crate::plan::Node;
@@ -49,7 +49,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let mut report = Report::default();
     let (title, items) = checklist::together(NAME, tree, |named, path, prefix, text| {
         let mut phases =
-            Phases { named, path, prefix, phases: Vec::new(), ids: HashSet::new(), points: BTreeMap::new() };
+            Phases { named, path, prefix, phases: Vec::new(), ids: Ids::default(), points: BTreeMap::new() };
         phases.read(text, &mut report);
         Ok(phases.ordered(&mut report))
     })?;
@@ -62,7 +62,7 @@ struct Phases<'a> {
     prefix: &'a str,
     phases: Vec<Phase>,
     /// Ids of tasks and phases that have no number.
-    ids: HashSet<String>,
+    ids: Ids,
     /// Entries that are not tasks, by their headings: the first line, and how many there are.
     points: BTreeMap<String, (usize, usize)>,
 }
@@ -109,7 +109,7 @@ impl Phases<'_> {
         let found = TASK.as_ref().and_then(|task| task.captures(entry.text));
         let part = |group: usize| found.as_ref().and_then(|found| found.get(group)).map_or("", |part| part.as_str());
         let (id, marks, title) = match part(1) {
-            "" => (unique(id_of_words(entry.text), entry.text, &mut self.ids), "", entry.text),
+            "" => (self.ids.unique(id_of_words(entry.text), entry.text), "", entry.text),
             id => (id.to_owned(), part(2), part(3)),
         };
         if part(1).is_empty() {
@@ -161,7 +161,7 @@ impl Phases<'_> {
         let mut nodes = Vec::new();
         for mut phase in self.phases.into_iter().filter(|phase| !phase.node.items.is_empty()) {
             let Some(source) = &mut phase.node.source else { continue };
-            source.id = unique(std::mem::take(&mut source.id), &phase.node.title, &mut self.ids);
+            source.id = self.ids.unique(std::mem::take(&mut source.id), &phase.node.title);
             let id = source.id.clone();
             if phase.is_story {
                 phase.node.depends.clone_from(&base);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Board, Finished};
 
+mod checklists;
 mod coordinators;
 mod formats;
 mod kept;
