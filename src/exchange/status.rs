@@ -64,13 +64,13 @@ fn as_said(stated: Stated) -> Option<&'static str> {
     }
 }
 
-/// The statuses that a board has if its items are said to have these: parts of what is called off are called off, too,
-/// and what has parts follows from them. Each item stands before its parts.
+/// The statuses that a board has if its items are said to have these: open parts of what is called off are called off,
+/// too, and what has parts follows from them. Each item stands before its parts.
 pub fn settled(said: &[Stated], parents: &[Option<usize>]) -> Vec<TaskStatus> {
     let mut down: Vec<Stated> = Vec::with_capacity(said.len());
     for (own, parent) in said.iter().zip(parents) {
         let above = parent.map(|parent| down[parent]).filter(Stated::is_called_off);
-        down.push(above.filter(|_| *own != Stated::Done).unwrap_or(*own));
+        down.push(above.filter(|_| !own.stays_below_called_off()).unwrap_or(*own));
     }
     let mut settled: Vec<TaskStatus> = down.into_iter().map(becomes).collect();
     let mut by_parts: Vec<Option<TaskStatus>> = vec![None; said.len()];

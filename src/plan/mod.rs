@@ -209,7 +209,7 @@ fn checked(drafts: Vec<Draft>, remarks: &mut Vec<Remark>) -> Result<Vec<Item>, V
         levels.push(1 + parent.map_or(0, |parent| levels[parent]));
         values(&mut draft, remarks);
         let called_off = parent.map(|parent| items[parent].status).filter(Stated::is_called_off);
-        if let Some(status) = called_off.filter(|_| draft.item.status != Stated::Done) {
+        if let Some(status) = called_off.filter(|_| !draft.item.status.stays_below_called_off()) {
             draft.item.status = status;
         }
         let above = parent.and_then(|parent| items[parent].path.as_deref());

@@ -652,6 +652,21 @@ fn fields_of_one_name_are_kept_beside_each_other() {
 }
 
 #[test]
+fn parts_of_what_is_cancelled_keep_their_own_word() {
+    let board = Board::new();
+    let part = |title: &str, status: &str| json!({"title": title, "status": status});
+    let parts = [part("b", "Obsolete"), part("c", "Cancelled"), part("d", "Planned"), part("e", "Complete")];
+    let text = json!({"items": [{"title": "a", "status": "Cancelled", "items": parts}]}).to_string();
+    plan(&board, &["import", &write(&board, "plan.json", &text)]).value();
+    let exported: Value = serde_json::from_str(&exported(&board, &["--format", "json"])).unwrap();
+    let statuses =
+        exported["items"][0]["items"].as_array().unwrap().iter().map(|part| part["status"].as_str().unwrap());
+    assert_eq!(statuses.collect::<Vec<_>>(), ["Obsolete", "Cancelled", "Cancelled", "Complete"]);
+    let again = plan(&board, &["import", &write(&board, "plan.json", &exported.to_string())]).value();
+    assert!(counts(&again).is_empty(), "{again}");
+}
+
+#[test]
 fn versions_are_compared_with_those_of_the_same_plan() {
     let board = Board::new();
     let text = "- [ ] one\n- [ ] two\n";

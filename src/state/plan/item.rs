@@ -117,6 +117,11 @@ impl Stated {
     pub fn is_called_off(&self) -> bool {
         matches!(self, Self::Cancelled | Self::Obsolete)
     }
+
+    /// True for a part that keeps its status when what it is a part of is called off.
+    pub fn stays_below_called_off(&self) -> bool {
+        *self == Self::Done || self.is_called_off()
+    }
 }
 
 /// How a plan is imported.
