@@ -184,7 +184,7 @@ fn task(
     if folder != TASKS {
         node.metadata.insert(FOLDER.to_owned(), folder.into());
     }
-    if is_off {
+    if is_off && node.status.is_none_or(|own| !status::stated(own).is_called_off()) {
         node.status = Some("Cancelled");
         report.status(&format!("{word} in {folder}"), "cancelled");
     }

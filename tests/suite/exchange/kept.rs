@@ -77,3 +77,25 @@ fn numbers_after_the_greatest_are_the_lowest_that_are_free() {
     }
 }
 
+#[test]
+fn what_is_called_off_is_called_off_in_the_same_word_by_every_format() {
+    let board = Board::new();
+    let part = |title: &str, status: &str| json!({"title": title, "status": status});
+    let parts = [part("c", "Obsolete"), part("d", "Cancelled")];
+    let plan = json!({"items": [part("a", "Obsolete"), {"title": "b", "status": "Cancelled", "items": parts}]});
+    write(&board, "plan.json", &plan.to_string());
+    reply(&board, &["import", "plan.json"]);
+    for (format, file) in [
+        ("task-master", ""),
+        ("backlog-md", ""),
+        ("beads", ""),
+        ("csv", "tasks.csv"),
+        ("pipeline", "tasks.json"),
+        ("option-a", ""),
+    ] {
+        fs::create_dir(board.base().join(format)).unwrap();
+        reply(&board, &["export", format, format]);
+        let path = format!("{format}/{file}");
+        assert_eq!(reply(&board, &["verify", format, &path])["differences"], json!([]), "{format}");
+    }
+}
