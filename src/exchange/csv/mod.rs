@@ -140,15 +140,11 @@ fn task(
     let id = single("id")?.unwrap_or_else(|| format!("row {row}"));
     let (description, status, parent) = (single("description")?, single("status")?, single("parent")?);
     let assignee = single("assignee")?;
-    let listed = |texts: Vec<String>| -> Vec<String> {
-        let split = texts.iter().flat_map(|text| text.split([',', ';']));
-        split.map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
-    };
     let mut node = Node {
         title: record.needed("title")?,
         description,
-        depends: listed(record.texts("depends")?),
-        tags: listed(record.texts("tags")?),
+        depends: record.texts("depends")?,
+        tags: record.texts("tags")?.iter().flat_map(|cell| listed(cell)).collect(),
         source: Some(Source { format: NAME.to_owned(), id, path: tree.path.clone() }),
         line,
         ..Node::default()
@@ -167,7 +163,15 @@ fn task(
     Ok(Some((node, parent)))
 }
 
-/// Some tools name other rows by their titles.
+/// The entries of a cell.
+fn listed(cell: &str) -> Vec<String> {
+    if let Ok(entries) = serde_json::from_str(cell) {
+        return entries;
+    }
+    cell.split([',', ';']).map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect()
+}
+
+/// Reads the cells with what rows wait for. An id may have commas, and some tools name other rows by their titles.
 fn by_titles(nodes: &mut [(Node, Option<String>)]) {
     let id = |node: &Node| node.source.as_ref().map(|source| source.id.clone()).unwrap_or_default();
     let mut titles: HashMap<String, Option<String>> = HashMap::new();
@@ -181,6 +185,9 @@ fn by_titles(nodes: &mut [(Node, Option<String>)]) {
         }
     };
     for (node, parent) in nodes {
+        let cells = std::mem::take(&mut node.depends).into_iter();
+        let entries = cells.flat_map(|cell| if ids.contains(&cell) { vec![cell] } else { listed(&cell) });
+        node.depends = entries.collect();
         node.depends.iter_mut().chain(parent).for_each(resolve);
     }
 }

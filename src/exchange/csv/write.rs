@@ -29,9 +29,9 @@ pub fn write(view: &View) -> Written {
             view.description(number).unwrap_or_default().to_owned(),
             word.word.clone(),
             view.priority(NAME, number, super::priority_word).to_owned(),
-            depends.join(", "),
+            cell(&depends, |text| ids.iter().any(|id| id == text)),
             view.parent_id(number, &ids).unwrap_or_default(),
-            task.tags.join(", "),
+            cell(&task.tags, |_| false),
             assignee.unwrap_or_default(),
             kept,
         ];
@@ -40,4 +40,11 @@ pub fn write(view: &View) -> Written {
     let bytes = written.ok().and_then(|()| table.into_inner().ok()).unwrap_or_default();
     let text = String::from_utf8(bytes).unwrap_or_default();
     Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report }
+}
+
+/// The entries in a form that is read as the same. `is_one` says whether a text is read as a single entry.
+fn cell(entries: &[String], is_one: impl Fn(&str) -> bool) -> String {
+    let plain = entries.join(", ");
+    let is_same = super::listed(&plain) == entries && (entries.len() < 2 || !is_one(&plain));
+    if is_same { plain } else { Value::from(entries).to_string() }
 }

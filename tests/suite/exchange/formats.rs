@@ -10,7 +10,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// Source ids of what a task depends on, sorted.
-fn depends(board: &Board, id: &str) -> Vec<String> {
+pub fn depends(board: &Board, id: &str) -> Vec<String> {
     let tasks = board.cli_ok("get_all_tasks", json!({"limit": 1000}))["tasks"].take();
     let of = |task: &Value| tasks.as_array().unwrap().iter().find(|one| one["id"] == *task).cloned();
     let on = by_source(board, id)["dependencies"].take();

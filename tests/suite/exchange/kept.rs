@@ -62,6 +62,29 @@ fn metadata_of_a_plan_takes_the_place_of_no_field_of_a_board() {
 }
 
 #[test]
+fn an_id_with_a_comma_is_one_id_for_what_waits_for_it() {
+    let board = Board::new();
+    let table = "id,title,depends,tags\nx,First,,\n\"x,y\",Second,,\n\"x, z\",Third,,\"[\"\"a,b\"\"]\"\nz,Fourth,,\n\
+        p,One,\"x,y\",\nq,Two,\"x, z\",\nr,Both,\"[\"\"x,y\"\",\"\"z\"\"]\",\ns,List,\"[\"\"x\"\",\"\"z\"\"]\",\n";
+    write(&board, "in.csv", table);
+    reply(&board, &["import", "csv", "in.csv"]);
+    reply(&board, &["export", "csv", "out.csv"]);
+    let verdict = reply(&board, &["verify", "csv", "out.csv"]);
+    assert_eq!((&verdict["differences"], &verdict["in_file"]["dependencies"]), (&json!([]), &json!(6)));
+    let waits = |id: &str| super::formats::depends(&board, id);
+    assert_eq!(
+        [waits("p"), waits("q"), waits("r"), waits("s")],
+        [
+            vec!["x,y".to_owned()],
+            vec!["x, z".to_owned()],
+            vec!["x,y".to_owned(), "z".to_owned()],
+            vec!["x".to_owned(), "z".to_owned()]
+        ]
+    );
+    assert_eq!(super::by_source(&board, "x, z")["tags"], json!(["a,b"]));
+}
+
+#[test]
 fn numbers_after_the_greatest_are_the_lowest_that_are_free() {
     for (format, place, text) in [
         ("task-master", "tasks.json", r#"{"master":{"tasks":[{"id":18446744073709551615,"title":"Last"}]}}"#),
