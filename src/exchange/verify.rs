@@ -1,10 +1,10 @@
 //! Compares a file with the board: what both should say.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use serde::Serialize;
 
-use super::graph::placed;
+use super::graph::{Placed, placed};
 use super::reading::{Read, settled};
 use super::view::{self, View};
 use crate::state::limit;
@@ -57,8 +57,7 @@ pub fn verify(format: &str, path: Option<&str>, read: &Read, view: &View) -> Ver
         scope = (0..view.tasks.len()).collect();
     }
     let ids: Vec<&str> = placed.iter().map(|one| one.node.source.as_ref().map_or("", |source| &source.id)).collect();
-    let pairs =
-        pairs(format, &placed.iter().map(|one| one.node.title.as_str()).collect::<Vec<_>>(), &ids, view, &scope);
+    let pairs = pairs(format, &placed, &ids, view, &scope);
     let items: HashMap<usize, usize> =
         pairs.iter().enumerate().filter_map(|(item, task)| Some(((*task)?, item))).collect();
     let at: HashMap<&str, usize> = ids.iter().enumerate().map(|(item, id)| (*id, item)).collect();
@@ -123,8 +122,14 @@ fn quoted(text: &str) -> String {
 }
 
 /// The task that is each item: by the id that it had in this format, then in another, by its own id, and by a title that
-/// only one has.
-fn pairs(format: &str, titles: &[&str], ids: &[&str], view: &View, scope: &BTreeSet<usize>) -> Vec<Option<usize>> {
+/// only one has. What then remains of several with one title is paired in order.
+fn pairs(
+    format: &str,
+    placed: &[Placed<'_>],
+    ids: &[&str],
+    view: &View,
+    scope: &BTreeSet<usize>,
+) -> Vec<Option<usize>> {
     let all = 0..view.tasks.len();
     let mut keys: [HashMap<String, Vec<usize>>; 4] = Default::default();
     for number in all {
@@ -143,7 +148,7 @@ fn pairs(format: &str, titles: &[&str], ids: &[&str], view: &View, scope: &BTree
     let mut pairs = vec![None; ids.len()];
     for (place, known) in keys.iter().enumerate() {
         for item in 0..ids.len() {
-            let key = if place == 3 { words(titles[item]) } else { ids[item].to_owned() };
+            let key = if place == 3 { words(&placed[item].node.title) } else { ids[item].to_owned() };
             let free: Vec<usize> =
                 known.get(&key).into_iter().flatten().copied().filter(|number| !taken.contains(number)).collect();
             if let (None, [one]) = (pairs[item], free.as_slice()) {
@@ -152,5 +157,25 @@ fn pairs(format: &str, titles: &[&str], ids: &[&str], view: &View, scope: &BTree
             }
         }
     }
+    for is_below_same in [true, false] {
+        pair_twins(placed, view, is_below_same, &mut pairs);
+    }
     pairs
+}
+
+/// Pairs what has the same title in the order of both. `is_below_same` pairs only what is a part of the same.
+fn pair_twins(placed: &[Placed<'_>], view: &View, is_below_same: bool, pairs: &mut [Option<usize>]) {
+    let taken: HashSet<usize> = pairs.iter().copied().flatten().collect();
+    let mut free: HashMap<(String, Option<usize>), VecDeque<usize>> = HashMap::new();
+    for number in (0..view.tasks.len()).filter(|number| !taken.contains(number)) {
+        let above = view.parents[number].filter(|_| is_below_same);
+        free.entry((words(view.tasks[number].headline()), above)).or_default().push_back(number);
+    }
+    for (item, one) in placed.iter().enumerate() {
+        let above = one.parent.filter(|_| is_below_same).map(|parent| pairs[parent]);
+        if let (None, None | Some(Some(_))) = (pairs[item], above) {
+            let twins = free.get_mut(&(words(&one.node.title), above.flatten()));
+            pairs[item] = twins.and_then(VecDeque::pop_front);
+        }
+    }
 }

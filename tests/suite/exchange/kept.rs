@@ -101,6 +101,26 @@ fn numbers_after_the_greatest_are_the_lowest_that_are_free() {
 }
 
 #[test]
+fn twins_are_compared_with_those_below_the_same() {
+    let board = Board::new();
+    let same = |tag: &str| json!({"title": "Same", "tags": [tag]});
+    let plan = json!({"items": [{"title": "G1", "items": [same("a"), {"title": "Same", "status": "Complete"}]},
+        {"title": "G2", "items": [same("b")]}]});
+    write(&board, "plan.json", &plan.to_string());
+    reply(&board, &["import", "plan.json"]);
+    for format in ["task-master", "backlog-md", "pipeline", "csv", "beads"] {
+        fs::create_dir(board.base().join(format)).unwrap();
+        reply(&board, &["export", format, format]);
+        let file = match format {
+            "csv" => "csv/tasks.csv",
+            "pipeline" => "pipeline/tasks.json",
+            directory => directory,
+        };
+        assert_eq!(reply(&board, &["verify", format, file])["differences"], json!([]), "{format}");
+    }
+}
+
+#[test]
 fn what_is_called_off_is_called_off_in_the_same_word_by_every_format() {
     let board = Board::new();
     let part = |title: &str, status: &str| json!({"title": title, "status": status});
