@@ -42,6 +42,12 @@ enum Command {
 struct Import {
     /// File with the plan, or what `callboard import` takes; `-` reads standard input
     file: String,
+    /// Format, if it should not be found
+    #[arg(long)]
+    format: Option<String>,
+    /// Columns of a CSV file, as title=Summary,status=State
+    #[arg(long, value_name = "FIELD=COLUMN", value_delimiter = ',', value_parser = exchange::mapped)]
+    map: Vec<(String, String)>,
     /// Print what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -93,10 +99,12 @@ struct Diff {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
-        Command::Import(Import { file, dry_run, replacing, name, replace, parallel, carry }) => {
+        Command::Import(Import { file, format, map, dry_run, replacing, name, replace, parallel, carry }) => {
             let query = json!({"dry_run": dry_run, "prev_sha256": replacing, "name": name, "replace": replace,
                 "parallel": parallel, "carry": carry});
-            exchange::import::import(session, &exchange::import::Asked { path: &file, ..Default::default() }, query)
+            let (format, path) = exchange::format_and_path(std::slice::from_ref(&file), format.as_deref());
+            let asked = exchange::import::Asked { format: format.as_deref(), path: &path, map: &map, name: None };
+            exchange::import::import(session, &asked, query)
         }
         Command::Export(arguments) => export(session, &arguments),
         Command::Diff(Diff { from: Some(file), to: None, plan }) if file == "-" || Path::new(&file).is_file() => {

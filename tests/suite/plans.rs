@@ -708,6 +708,39 @@ fn the_command_that_carries_done_over_is_quoted_and_names_the_plan() {
     assert!(listed.contains("big one") && listed.contains("1/2 (50%)"), "{listed}");
 }
 
+/// The command is run in a shell as it is printed.
+#[test]
+fn the_command_that_carries_done_over_says_how_the_file_was_read() {
+    for (name, arguments, part) in [
+        ("t.csv", &["import", "csv", "t.csv", "--map", "title=Do,status=Is", "--name", "t"][..], "--map"),
+        ("-dash.md", &["plan", "import", "--name=--x", "--parallel", "--dry-run", "--", "-dash.md"], "--parallel=true"),
+    ] {
+        let board = Board::new();
+        let [before, after] = match name {
+            "t.csv" => ["Do,Is\nFix bug 101,done\nShip,open\n", "Do,Is\nFix bug 102,open\nShip,open\n"],
+            _ => ["- [x] Fix bug 101\n- [ ] Ship\n", "- [ ] Fix bug 102\n- [ ] Ship\n"],
+        };
+        write(&board, name, before);
+        let first: Vec<&str> = arguments.iter().copied().filter(|one| *one != "--dry-run").collect();
+        printed(&board, &first);
+        write(&board, name, after);
+        let shown = printed(&board, arguments);
+        let command = shown.split('`').find(|part| part.contains(" plan import ")).unwrap_or_else(|| panic!("{shown}"));
+        assert!(command.contains(part), "{command}");
+        let (_, rest) = command.split_once(" plan import ").unwrap();
+        let line = format!("exec \"$0\" \"$@\" plan import {rest}");
+        let given = board.command();
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &line]).arg(given.get_program()).args(given.get_args());
+        shell.env_remove("CALLBOARD_FAILPOINT");
+        shell.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran = board.finish(shell.current_dir(given.get_current_dir().unwrap_or(board.base())));
+        assert!(ran.status.success(), "{line}: {}{}", ran.stdout, ran.stderr);
+        let listed = printed(&board, &["plan", "list"]);
+        assert!(listed.contains("1/2 (50%)"), "{line}: {listed}");
+    }
+}
+
 #[test]
 fn plan_import_keeps_the_order_replaces_a_plan_and_knows_a_moved_file() {
     let board = Board::new();

@@ -65,7 +65,7 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
     if let Some(name) = name {
         query["name"] = name.into();
     }
-    let carry = carrying(session, path, &query);
+    let carry = carrying(session, asked, &query);
     match find(session, format, path, map)? {
         Found::Plan(text) => {
             query["text"] = text.into();
@@ -97,11 +97,30 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
 }
 
 /// The command that imports the same again and carries "done" over, up to its last value.
-fn carrying(session: &Session, path: &str, query: &Value) -> String {
-    // An import has put the plan in the place of the other one already.
-    let options: &[&str] = if query["dry_run"] == true { &["name", "replace"] } else { &["name"] };
-    let given = options.iter().filter_map(|option| Some(format!(" --{option} {}", quoted(query[*option].as_str()?))));
-    session.wording.line(&format!("plan import {}{} --carry", quoted(path), given.collect::<String>()))
+fn carrying(session: &Session, asked: &Asked<'_>, query: &Value) -> String {
+    let mut command = format!("plan import {}", quoted(&as_argument(asked.path)));
+    let mut add = |option: &str, value: Option<&str>| {
+        let Some(value) = value else { return };
+        let between = if value.starts_with('-') { '=' } else { ' ' };
+        command.push_str(&format!(" --{option}{between}{}", quoted(value)));
+    };
+    add("format", asked.format);
+    asked.map.iter().for_each(|(field, column)| add("map", Some(&format!("{field}={column}"))));
+    add("name", query["name"].as_str());
+    // An import has put the plan in the place of the other one already, and the board keeps the rest.
+    if query["dry_run"] == true {
+        add("replace", query["replace"].as_str());
+        query["carry"].as_array().into_iter().flatten().for_each(|one| add("carry", one.as_str()));
+        if let Some(parallel) = query["parallel"].as_bool() {
+            command.push_str(&format!(" --parallel={parallel}"));
+        }
+    }
+    session.wording.line(&format!("{command} --carry"))
+}
+
+/// A path that is not read as an option.
+fn as_argument(path: &str) -> String {
+    if path.starts_with('-') && path != "-" { format!("./{path}") } else { path.to_owned() }
 }
 
 /// The refusal of a plan that was made of files, told by their lines.
