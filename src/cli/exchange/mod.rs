@@ -234,7 +234,7 @@ fn view(session: &Session) -> anyhow::Result<exchange::View> {
     let plan = session.call("get_master_plan", json!({}))?;
     view.goal = plan["goal"].as_str().unwrap_or_default().to_owned();
     view.master_plan = plan["master_plan"].as_str().unwrap_or_default().to_owned();
-    for version in plan["plans"].as_array().into_iter().flatten() {
+    for version in newest(plan["plans"].as_array().into_iter().flatten()) {
         view.metadata_of_all.extend(version["metadata"].as_object().cloned().unwrap_or_default());
     }
     let agents = session.every_page("get_agents", "agents", &json!({}))?;
@@ -243,6 +243,17 @@ fn view(session: &Session) -> anyhow::Result<exchange::View> {
     view.discoveries = serde_json::from_value(discoveries["discoveries"].clone())?;
     view.discoveries.sort_by_key(|one| one.created_at);
     Ok(view)
+}
+
+/// The newest version of each plan. `versions` are of all plans, oldest first.
+fn newest<'v>(versions: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
+    let mut newest: Vec<&Value> = Vec::new();
+    for version in versions {
+        let (name, was) = (&version["name"], &version["was"]);
+        newest.retain(|other| other["name"] != *name && (was.is_null() || other["name"] != *was));
+        newest.push(version);
+    }
+    newest
 }
 
 /// The lines of a reply about the plan, as lines of the files that it was made of.

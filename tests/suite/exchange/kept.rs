@@ -62,6 +62,21 @@ fn metadata_of_a_plan_takes_the_place_of_no_field_of_a_board() {
 }
 
 #[test]
+fn only_metadata_of_a_plans_newest_version_is_exported() {
+    let board = Board::new();
+    let plan = |extra: &str, title: &str| json!({extra: 1, "items": [{"title": title}]}).to_string();
+    write(&board, "other.json", &plan("other", "b"));
+    reply(&board, &["import", "other.json"]);
+    for (extra, title) in [("before", "a"), ("since", "c")] {
+        write(&board, "plan.json", &plan(extra, title));
+        reply(&board, &["import", "plan.json"]);
+    }
+    let exported = reply(&board, &["export", "option-b"]);
+    let state: Value = serde_json::from_str(exported["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&state["other"], &state["since"], &state["before"]), (&json!(1), &json!(1), &Value::Null));
+}
+
+#[test]
 fn an_id_with_a_comma_is_one_id_for_what_waits_for_it() {
     let board = Board::new();
     let table = "id,title,depends,tags\nx,First,,\n\"x,y\",Second,,\n\"x, z\",Third,,\"[\"\"a,b\"\"]\"\nz,Fourth,,\n\
