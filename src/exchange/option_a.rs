@@ -1,6 +1,8 @@
 //! A directory of files (option A): `tasks.json`, `agents.json`, `groups.json`, `master-plan.md`,
 //! `context/discoveries.md`, and a report for each task below `results`.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use super::coordinator::{self, Beside, Flavour, GROUP, Reading, Writing};
@@ -77,8 +79,10 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         }
     }
     let groups = records(tree, "groups.json", "groups").map_err(one)?;
+    let mut at: HashMap<String, usize> = HashMap::new();
+    flat.iter().enumerate().for_each(|(number, task)| _ = at.entry(task.id().to_owned()).or_insert(number));
     for group in groups {
-        add_group(group, &path, &mut flat, &mut report).map_err(one)?;
+        add_group(group, &path, &mut flat, &mut at, &mut report).map_err(one)?;
     }
     let agents = records(tree, "agents.json", "agents").map_err(one)?;
     let mut board =
@@ -125,11 +129,12 @@ fn records(tree: &Tree, name: &str, list: &str) -> Result<Vec<Record>, Fault> {
     }
 }
 
-/// Makes a group the whole of its tasks, and has the barrier wait for it.
+/// Makes a group the whole of its tasks, and has the barrier wait for it. `at` says where each id is.
 fn add_group(
     mut group: Record,
     path: &str,
     flat: &mut Vec<coordinator::Flat>,
+    at: &mut HashMap<String, usize>,
     report: &mut Report,
 ) -> Result<(), Fault> {
     let id = group.needed("id")?;
@@ -147,7 +152,7 @@ fn add_group(
     node.metadata.insert(GROUP.to_owned(), true.into());
     let mut elsewhere = Vec::new();
     for member in members {
-        match flat.iter_mut().find(|one| one.id() == member) {
+        match at.get(&member).map(|at| &mut flat[*at]) {
             Some(one) if one.parent.is_none() && one.id() != id => {
                 one.parent = Some(id.clone());
                 if one.node.metadata.get("group_id").is_some_and(|group| *group == *id) {
@@ -158,10 +163,11 @@ fn add_group(
             None => report.note(path, line, format!("the group {id} has {member}, which is no task")),
         }
     }
-    if let Some(one) = barrier.and_then(|barrier| flat.iter_mut().find(|one| one.id() == barrier)) {
-        one.node.depends.push(id);
+    if let Some(one) = barrier.and_then(|barrier| at.get(&barrier)).map(|at| &mut flat[*at]) {
+        one.node.depends.push(id.clone());
         one.node.depends.extend(elsewhere);
     }
+    at.entry(id).or_insert(flat.len());
     flat.push(coordinator::Flat { node, parent: None });
     Ok(())
 }
@@ -185,6 +191,7 @@ fn discoveries(path: &str, text: &str, beside: &mut Beside, report: &mut Report)
     let mut parts = text.split(MARK);
     let free = parts.next().unwrap_or_default();
     let mut records = Vec::new();
+    let mut seen: HashMap<&str, usize> = HashMap::new();
     for (number, section) in format!("\n{free}").split("\n## ").enumerate() {
         let content = section.trim();
         if number == 0 {
@@ -199,9 +206,11 @@ fn discoveries(path: &str, text: &str, beside: &mut Beside, report: &mut Report)
         if content.is_empty() {
             continue;
         }
-        let id = format!("disc-{}", &sha256(content)[..8]);
-        let fields = json!({"id": id, "agent_id": "unknown", "content": content});
-        records.push(fields);
+        let count = seen.entry(content).or_default();
+        *count += 1;
+        let twin = if *count > 1 { format!("-{count}") } else { String::new() };
+        let id = format!("disc-{}{twin}", &sha256(content)[..8]);
+        records.push(json!({"id": id, "agent_id": "unknown", "content": content}));
     }
     let mut line = free.matches('\n').count() + 1;
     for part in parts {

@@ -177,3 +177,13 @@ fn a_fault_of_the_whole_names_what_was_imported() {
     let refused = refusal(&board, &["import", "option-a", "in"]);
     assert!(refused.contains("in line 1: "), "{refused}");
 }
+
+#[test]
+fn sections_of_discoveries_that_say_the_same_are_each_kept() {
+    let board = Board::new();
+    write(&board, "in/tasks.json", &json!({"tasks": [task("t1")]}).to_string());
+    write(&board, "in/context/discoveries.md", "## One\n\nmore\n\n## One\n\nmore\n\n## One\n\nless\n");
+    reply(&board, &["import", "option-a", "in"]);
+    let found = board.cli_ok("get_discoveries", json!({}));
+    assert_eq!(found["discoveries"].as_array().unwrap().len(), 3, "{found}");
+}
