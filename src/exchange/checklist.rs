@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Tree;
-use super::report::Fault;
+use super::report::{Fault, Report};
 use crate::plan::Node;
 use crate::plan::entry;
 use crate::state::digest::sha256;
@@ -24,7 +24,10 @@ pub enum Line<'t> {
     Point {
         text: &'t str,
     },
-    Text(&'t str),
+    Text {
+        is_indented: bool,
+        text: &'t str,
+    },
 }
 
 pub struct Entry<'t> {
@@ -43,9 +46,10 @@ pub fn lines(text: &str) -> Vec<(usize, Line<'_>)> {
     let mut found = Vec::new();
     for (number, whole) in text.lines().enumerate() {
         let line = whole.trim();
-        let ticks = &line[..line.len() - line.trim_start_matches('`').len()];
+        let fencing = line.chars().next().filter(|c| "`~".contains(*c)).unwrap_or('`');
+        let ticks = &line[..line.len() - line.trim_start_matches(fencing).len()];
         match fence {
-            Some(open) if ticks.len() >= open.len() && line.trim_matches('`').is_empty() => fence = None,
+            Some(open) if ticks.starts_with(open) && line == ticks => fence = None,
             Some(_) => {}
             None if in_comment => in_comment = !line.contains("-->"),
             None if ticks.len() > 2 => fence = Some(ticks),
@@ -63,8 +67,8 @@ fn read(whole: &str) -> Line<'_> {
     if (1..=6).contains(&level) && line[level..].starts_with(' ') {
         return Line::Heading { level, text: line[level..].trim() };
     }
-    let Some(found) = entry::entry(line) else { return Line::Text(line) };
     let indent = whole.len() - whole.trim_start().len();
+    let Some(found) = entry::entry(line) else { return Line::Text { is_indented: indent > 0, text: line } };
     let rest = entry::bullet(line).unwrap_or(line).trim_start();
     let inside = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     match (inside, found.mark.map(|mark| mark.status)) {
@@ -88,6 +92,25 @@ pub fn numbered(text: &str) -> (Option<&str>, &str) {
     let number = first.trim_end_matches('.');
     let is_number = number.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     if is_number && !rest.trim().is_empty() { (Some(number), rest.trim()) } else { (None, text) }
+}
+
+/// The status that a box says. A mark that a checklist does not have is named.
+pub fn status(mark: &str, report: &mut Report) -> Option<&'static str> {
+    match mark {
+        "x" | "X" => return Some("Complete"),
+        blank if blank.trim().is_empty() => {}
+        other => report.status(&format!("[{other}]"), "available"),
+    }
+    None
+}
+
+/// Adds a line to what an item is described with.
+pub fn describe(node: &mut Node, line: &str) {
+    let description = node.description.get_or_insert_default();
+    if !description.is_empty() {
+        description.push('\n');
+    }
+    description.push_str(line);
 }
 
 /// Files of checklists, each with its path and the name of its directory, which says what they are about.

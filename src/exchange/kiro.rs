@@ -37,7 +37,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
                     node.source = source(NAME, prefix, &id(&entry, &mut ids), path);
                     open.push((entry.indent, node));
                 }
-                Line::Point { text } | Line::Text(text) => {
+                Line::Point { text } | Line::Text { text, .. } => {
                     if let Some((_, node)) = open.last_mut() {
                         detail(node, text);
                     }
@@ -61,10 +61,8 @@ fn task(entry: &Entry<'_>, line: usize, report: &mut Report) -> Node {
     let tags = if entry.optional { vec![OPTIONAL.to_owned()] } else { Vec::new() };
     let mut node = Node { title: title.to_owned(), tags, line, ..Node::default() };
     match entry.mark.trim() {
-        "x" | "X" => node.status = Some("Complete"),
         "-" => status::read(&mut node, "in progress", None, report),
-        "" => {}
-        other => report.status(&format!("[{other}]"), "available"),
+        mark => node.status = checklist::status(mark, report),
     }
     node
 }
@@ -77,11 +75,7 @@ fn detail(node: &mut Node, text: &str) {
         node.metadata.insert(REQUIREMENTS.to_owned(), list.into());
         return;
     }
-    let description = node.description.get_or_insert_default();
-    if !description.is_empty() {
-        description.push('\n');
-    }
-    description.push_str(&format!("- {text}"));
+    checklist::describe(node, &format!("- {text}"));
 }
 
 /// Puts tasks that stand at this indent or deeper into what they stand below.

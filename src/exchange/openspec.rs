@@ -37,10 +37,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
                 Line::Entry(entry) => {
                     let (number, title) = numbered(entry.text);
                     let id = ids.unique(number.map_or_else(|| id_of_words(title), str::to_owned), title);
-                    if !entry.mark.trim().is_empty() && !entry.mark.eq_ignore_ascii_case("x") {
-                        report.status(&format!("[{}]", entry.mark), "available");
-                    }
-                    let status = entry.mark.eq_ignore_ascii_case("x").then_some("Complete");
+                    let status = checklist::status(entry.mark, &mut report);
                     let source = source(NAME, prefix, &id, path);
                     let node = Node { title: title.to_owned(), status, source, line, ..Node::default() };
                     match groups.last_mut() {
@@ -49,7 +46,14 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
                     }
                 }
                 Line::Point { text } => report.note(named, line, format!("not a task, for it has no box: {text}")),
-                Line::Heading { .. } | Line::Text(_) => {}
+                Line::Text { is_indented: true, text } => {
+                    let task = groups.last_mut().and_then(|(is_group, node)| match is_group {
+                        true => node.items.last_mut(),
+                        false => Some(node),
+                    });
+                    task.into_iter().for_each(|task| checklist::describe(task, text));
+                }
+                Line::Heading { .. } | Line::Text { .. } => {}
             }
         }
         groups.retain(|(is_group, node)| !is_group || !node.items.is_empty());

@@ -88,7 +88,10 @@ impl Phases<'_> {
                 }
                 Line::Entry(entry) => self.task(line, &entry, report),
                 Line::Point { .. } => self.points.entry(heading.clone()).or_insert((line, 0)).1 += 1,
-                Line::Text(_) => {}
+                Line::Text { is_indented, text } => {
+                    let task = self.phases.last_mut().and_then(|phase| phase.node.items.last_mut());
+                    task.filter(|_| is_indented).into_iter().for_each(|task| checklist::describe(task, text));
+                }
             }
         }
     }
@@ -134,7 +137,7 @@ impl Phases<'_> {
         let mut node = Node {
             title: title.to_owned(),
             tags: marks.iter().filter(|mark| **mark != "P").map(|mark| (*mark).to_owned()).collect(),
-            status: (entry.mark.eq_ignore_ascii_case("x")).then_some("Complete"),
+            status: checklist::status(entry.mark, report),
             depends: waits,
             source: own,
             line,
