@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -50,9 +51,22 @@ fn word(status: TaskStatus) -> &'static str {
 }
 
 fn is(tree: &Tree) -> bool {
-    let Some(Ok(Value::Object(file))) = tree.only().map(serde_json::from_str) else { return false };
-    let is_phase = |phase: &Value| phase["id"].is_string() && phase["type"] == LEVELS[0].0;
-    file.get(BACKLOG).and_then(Value::as_array).is_some_and(|phases| phases.iter().all(is_phase))
+    let file = tree.only().and_then(|text| serde_json::from_str::<Known>(text).ok());
+    file.is_some_and(|file| file.backlog.iter().all(|phase| phase.kind == LEVELS[0].0))
+}
+
+/// What a file is known by. The rest is skipped, however deeply it is nested.
+#[derive(Deserialize)]
+struct Known {
+    backlog: Vec<Phase>,
+}
+
+#[derive(Deserialize)]
+struct Phase {
+    #[expect(dead_code, reason = "it has to be there")]
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
 }
 
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {

@@ -4,6 +4,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -46,13 +47,25 @@ fn word(status: TaskStatus) -> &'static str {
 }
 
 fn is(tree: &Tree) -> bool {
-    let Some(Ok(Value::Object(tags))) = tree.only().map(serde_json::from_str) else { return false };
+    let Some(text) = tree.only() else { return false };
     let is_id = |id: &Value| plain(id).is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
-    let is_task = |task: &Value| task["title"].is_string() && is_id(&task["id"]);
-    let is_tag = |tag: &Value| tag["tasks"].as_array().is_some_and(|tasks| tasks.iter().all(is_task));
-    let is_older =
-        tags.get("tasks").is_some_and(|tasks| tasks.as_array().is_some_and(|tasks| tasks.iter().all(is_task)));
-    is_older || !tags.is_empty() && tags.values().all(is_tag)
+    let is_tag = |tag: &Tag| tag.tasks.iter().all(|task| is_id(&task.id));
+    let tags: Result<BTreeMap<String, Tag>, _> = serde_json::from_str(text);
+    serde_json::from_str(text).is_ok_and(|tag| is_tag(&tag))
+        || tags.is_ok_and(|tags| !tags.is_empty() && tags.values().all(is_tag))
+}
+
+/// What a file is known by. The rest is skipped, however deeply it is nested.
+#[derive(Deserialize)]
+struct Tag {
+    tasks: Vec<Numbered>,
+}
+
+#[derive(Deserialize)]
+struct Numbered {
+    id: Value,
+    #[expect(dead_code, reason = "it has to be there")]
+    title: String,
 }
 
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {

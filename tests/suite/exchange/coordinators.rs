@@ -3,7 +3,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{by_source, refusal, reply, texts, write};
+use super::{by_source, refusal, reply, run, texts, write};
 use crate::harness::Board;
 
 fn task(id: &str) -> Value {
@@ -23,19 +23,22 @@ fn state(tasks: &[Value]) -> String {
 fn items_that_are_nested_too_deeply_are_named_and_fill_no_stack() {
     let board = Board::new();
     let nested = |begin: &str, part: &str, levels: usize| {
-        let items: Vec<String> = (0..levels).map(|level| part.replace("LEVEL", &level.to_string())).collect();
-        format!("{begin}[{}{}]}}", items.concat(), "]}".repeat(levels))
+        let name = |level: usize| *["milestones", "tasks"].get(level).unwrap_or(&"subtasks");
+        let item = |level: usize| part.replace("LEVEL", &level.to_string()).replace("PARTS", name(level));
+        format!("{begin}[{}{}]}}", (0..levels).map(item).collect::<String>(), "]}".repeat(levels))
     };
     let task_master = r#"{"id":1,"title":"t","subtasks":["#;
-    let pipeline = r#"{"id":"LEVEL","type":"Phase","title":"t","milestones":["#;
-    for levels in [101, 20_000] {
+    let pipeline = r#"{"id":"LEVEL","type":"Phase","title":"t","PARTS":["#;
+    for levels in [70, 100, 101, 20_000] {
         let text = nested(r#"{"master":{"tasks":"#, task_master, levels) + "}";
         write(&board, ".taskmaster/tasks/tasks.json", &text);
-        let refused = refusal(&board, &["import", "task-master", "."]);
-        assert!(refused.contains("tasks.json line 1: it is nested deeper than 100 levels"), "{refused}");
         write(&board, "deep.json", &nested(r#"{"backlog":"#, pipeline, levels));
-        let refused = refusal(&board, &["import", "pipeline", "deep.json"]);
-        assert!(refused.contains("it is not pipeline"), "{refused}");
+        for (format, path, file) in [("task-master", ".", "tasks.json"), ("pipeline", "deep.json", "deep.json")] {
+            let ran = run(&board, &["import", format, path, "--dry-run"]);
+            let said = format!("{file} line 1: it is nested deeper than 100 levels");
+            assert_eq!(ran.stderr.contains(&said), levels > 100, "{levels} in {format}: {}", ran.stderr);
+            assert_eq!(ran.status.success(), levels <= 100, "{levels} in {format}: {}", ran.stderr);
+        }
     }
     let indented: Vec<String> = (0..101).map(|level| format!("{}- [ ] {level}. Task", " ".repeat(level))).collect();
     write(&board, ".kiro/specs/x/tasks.md", &indented.join("\n"));
