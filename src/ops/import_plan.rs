@@ -12,7 +12,7 @@ use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded, TEXT}
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
-use crate::state::plan::{Given, Import, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated};
+use crate::state::plan::{Given, Import, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated, one_line};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::{Created, State};
@@ -272,10 +272,11 @@ impl Params {
             let name = given.as_deref().map(|name| input::checked_text("name", &limit::PLAN_NAME, name));
             name.transpose()
         };
+        let new_name = name(&self.name)?.map(|name| one_line(&name));
         limit::PLANS.check(self.gone.len())?;
         let given = Given {
             source: source.transpose()?,
-            name: name(&self.name)?,
+            name: new_name,
             replace: name(&self.replace)?,
             gone: self.gone.clone(),
             parallel: self.parallel,
@@ -323,12 +324,13 @@ fn event(plan: &Plan, state: &State, import: &Import) -> Result<Event, Refusal> 
 /// Builds the reply. It is the same before and after the event, except that a removed task is obsolete only after it.
 fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Option<&Event>) -> Reply {
     let current = state.base_of(import);
+    let own = [import.name.as_deref(), import.base.as_deref()];
     let mut reply = Reply {
         success: true,
         dry_run: params.dry_run,
         unchanged: event.is_none(),
         plan: import.name.clone(),
-        beside: state.plan_names().into_iter().filter(|name| Some(name.as_str()) != import.name.as_deref()).collect(),
+        beside: state.plan_names().into_iter().filter(|name| !own.contains(&Some(name))).collect(),
         session: plan.sha256.get(..12).unwrap_or_default().to_owned(),
         sha256: plan.sha256.clone(),
         prev_sha256: current.and_then(|plan| plan.prev_sha256.clone()),

@@ -667,6 +667,16 @@ fn parts_of_what_is_cancelled_keep_their_own_word() {
 }
 
 #[test]
+fn name_of_a_plan_is_one_line() {
+    let board = Board::new();
+    let path = write(&board, "a.md", "- [ ] one\n");
+    let reply = plan(&board, &["import", &path, "--name", " a\n b"]).value();
+    assert_eq!(reply["plan"], "a b");
+    let listed = printed(&board, &["plan", "list"]);
+    assert!(listed.contains("a b"), "{listed}");
+}
+
+#[test]
 fn versions_are_compared_with_those_of_the_same_plan() {
     let board = Board::new();
     let text = "- [ ] one\n- [ ] two\n";
@@ -757,7 +767,8 @@ fn plan_import_keeps_the_order_replaces_a_plan_and_knows_a_moved_file() {
         assert!(reply.contains(said), "{option:?}: {reply}");
     }
     write(&board, "new.md", "- [ ] Write the manual\n");
-    assert!(run(&["import", "new.md", "--replace", "old.md", "--dry-run"]).contains("nothing was changed"));
+    let reply = run(&["import", "new.md", "--replace", "old.md", "--dry-run"]);
+    assert!(reply.contains("nothing was changed") && !reply.contains("beside"), "{reply}");
     run(&["import", "new.md", "--replace", "old.md"]);
     let listed = run(&["list"]);
     assert!(listed.contains("new.md") && !listed.contains("old.md"), "{listed}");
