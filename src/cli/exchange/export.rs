@@ -1,13 +1,14 @@
 //! `callboard export`: writes the board for another tool.
 
 use std::io::{self, Write as _};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use super::{known, reported, view, with_formats, written};
 use crate::cli::print::{self, Page, text};
-use crate::cli::{Outcome, Session, plan, usage_error, without_dots};
+use crate::cli::{Outcome, Session, plan, usage_error};
 use crate::exchange::{Report, Written};
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -60,7 +61,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let root = without_dots(&session.cwd.join(&path));
+    let root = resolved(&session.cwd.join(&path));
     let place = |name: String| if is_one_file && !root.is_dir() { root.clone() } else { root.join(name) };
     let files: Vec<_> = made.files.into_iter().map(|(name, text)| (place(name), text)).collect();
     let outcome = written::write(session, &format, &root, files, force)?;
@@ -70,6 +71,20 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     });
     session.show(&reply, |page| told(page, &reply, &made.report))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The path without `..`, which leads to the parent of what a symbolic link points to.
+fn resolved(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, component| {
+        match component {
+            Component::ParentDir => {
+                path = path.canonicalize().unwrap_or(path);
+                path.pop();
+            }
+            other => path.push(other),
+        }
+        path
+    })
 }
 
 fn told(page: &mut Page, reply: &Value, report: &Report) {

@@ -72,11 +72,16 @@ fn names(fits: fn(&Format) -> bool) -> String {
     PLANS.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// What help says of the formats, after `text`.
+/// What help says of the formats, before `text`.
 pub fn with_formats(text: &str, fits: fn(&Format) -> bool) -> String {
-    let plan = PLANS.map(|name| (name, "a plan in a form of callboard's own"));
+    let plans = PLANS.map(|name| (name, "a plan in a form of callboard's own"));
+    with_formats_of(text, &plans, fits)
+}
+
+/// The same, with these beside the formats of other tools.
+fn with_formats_of(text: &str, plans: &[(&str, &str)], fits: fn(&Format) -> bool) -> String {
     let others = FORMATS.iter().filter(|format| fits(format)).map(|format| (format.name, format.what));
-    let lines = plan.into_iter().chain(others).map(|(name, what)| format!("\n  {name:<12} {what}"));
+    let lines = plans.iter().copied().chain(others).map(|(name, what)| format!("\n  {name:<12} {what}"));
     format!("Formats:{}\n\n{text}", lines.collect::<String>())
 }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::{Found, find, view, with_formats};
+use super::{Found, find, view, with_formats_of};
 use crate::cli::print::Tone;
 use crate::cli::{Outcome, REFUSED, Session, usage_error};
 use crate::exchange;
@@ -14,7 +14,7 @@ const EXAMPLES: &str = "Example:\n  callboard verify task-master .taskmaster/tas
     available. The exit code is 1 if there are differences.";
 
 #[derive(clap::Args)]
-#[command(after_help = with_formats(EXAMPLES, |format| format.read.is_some()))]
+#[command(after_help = with_formats_of(EXAMPLES, &[], |format| format.read.is_some()))]
 pub struct Arguments {
     /// Format of the file
     format: String,

@@ -430,3 +430,16 @@ fn what_is_cancelled_with_its_parts_stays_cancelled_in_a_backlog_of_phases() {
     let found: Vec<_> = statuses(&other).into_iter().map(|(_, status)| status).collect();
     assert_eq!(found, ["cancelled", "cancelled"]);
 }
+
+#[test]
+fn an_export_goes_where_the_system_would_put_it_and_help_names_what_can_be_compared() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    fs::create_dir_all(board.base().join("there/deep")).unwrap();
+    std::os::unix::fs::symlink("there/deep", board.base().join("link")).unwrap();
+    reply(&board, &["export", "csv", "link/../tasks.csv"]);
+    assert!(board.base().join("there/tasks.csv").exists());
+    assert!(!board.base().join("tasks.csv").exists());
+    let help = run(&board, &["verify", "--help"]).stdout;
+    assert!(help.contains("task-master") && !help.contains("  markdown") && !help.contains("  json"), "{help}");
+}
