@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use callboard::board::Options;
@@ -52,11 +52,12 @@ async fn program_claims_and_completes_beside_a_running_process() {
     board.assert_file_is_the_replay();
 }
 
-/// The example as a program. It is built beside the tests, unless only these were asked for.
+/// The example as a program. It is built beside the tests, unless only these were asked for: then it may be an older one.
 fn example_program() -> PathBuf {
     let tests = env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("examples/embed");
-    if !program.exists() {
+    let made = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    if made(&program) < made(&tests) {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--offline", "--example", "embed"]).current_dir(env!("CARGO_MANIFEST_DIR"));
         assert!(cargo.status().unwrap().success());
