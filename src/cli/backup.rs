@@ -14,11 +14,11 @@ use serde_json::json;
 use super::scratch::Scratch;
 use super::{Declined, Outcome, Session, say};
 use crate::bundle;
-use crate::clock::{Clock, SystemClock};
 use crate::config;
 use crate::failpoint;
 use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
+use crate::participant::board_time;
 use crate::participant::{archive, directory};
 use crate::snapshot;
 use crate::state::{State, artifact};
@@ -94,7 +94,7 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     let header = Header {
         board_id: state.board().board_id.clone(),
         seq: state.seq(),
-        taken_at: SystemClock.wall(),
+        taken_at: board_time(dir),
         parts: Vec::new(),
     };
     let contents =

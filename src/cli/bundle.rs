@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::print::{Column, Page, Tone, text};
 use super::{FAILED, Outcome, REFUSED, Session, read_input, usage_error};
 use crate::bundle::{self, Bundles};
-use crate::clock::{Clock, SystemClock};
 use crate::participant::CallError;
+use crate::participant::board_time;
 use crate::state::bundle::{Asked, Content, Told};
 
 #[derive(Args)]
@@ -157,7 +157,7 @@ impl Place<'_> {
             }
         }
         let path = self.state_dir.clone().unwrap_or_else(|| self.session.dir().join(bundle::DIRECTORY));
-        let told = Bundles::at(&path).answer(&asked, SystemClock.wall()).map_err(CallError::Refused)?;
+        let told = Bundles::at(&path).answer(&asked, board_time(self.session.dir())).map_err(CallError::Refused)?;
         Ok(match told {
             Told::Saved(saved) => serde_json::to_value(saved)?,
             Told::Loaded(loaded) => serde_json::to_value(loaded)?,

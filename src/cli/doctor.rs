@@ -21,8 +21,8 @@ use super::connect::quoted;
 use super::plan_files::{FileState, PlanFile};
 use super::print::Tone;
 use super::{FAILED, Outcome, Session};
-use crate::clock::{Clock, SystemClock};
 use crate::filesystem::{self, Class};
+use crate::participant::board_time;
 use crate::participant::{self, directory};
 use crate::statefile::{self, Found};
 use crate::{config, journal::sqlite};
@@ -103,7 +103,7 @@ fn checks(session: &Session) -> Vec<Check> {
     if usable {
         checks.extend([writing::check(dir), configuration(dir)]);
         checks.extend(board(dir));
-        checks.extend([files::snapshots(dir), files::bundles(dir, SystemClock.wall())]);
+        checks.extend([files::snapshots(dir), files::bundles(dir, board_time(dir))]);
         checks.extend(kept::checks(dir));
         checks.extend(plan_files(session));
         checks.push(files::recoveries(dir));

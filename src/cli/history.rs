@@ -6,8 +6,8 @@ use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use serde_json::{Value, json};
 
 use super::{Outcome, Session, runtime, snapshot, usage_error, watch};
-use crate::clock::{Clock, SystemClock};
 use crate::participant::Stay;
+use crate::participant::board_time;
 use crate::state::event::KINDS;
 use crate::state::limit;
 
@@ -34,7 +34,7 @@ pub struct Arguments {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let after = arguments.since.as_deref().and_then(|since| since.parse::<u64>().ok());
     let time = arguments.since.as_deref().filter(|_| after.is_none()).map(|since| {
-        let now = SystemClock.wall();
+        let now = board_time(session.dir());
         snapshot::moment(since, now).unwrap_or_else(|| usage_error("--since takes an event's number, a time or a span"))
     });
     let mut query = json!({

@@ -743,7 +743,7 @@ impl Session {
         if self.json {
             return Ok(print::json(reply)?);
         }
-        let mut page = print::Page::new(self.coloured());
+        let mut page = print::Page::new(self.coloured(), participant::board_time(self.dir()));
         write(&mut page);
         for stop in reply["stop_requested"].as_array().into_iter().flatten() {
             let (task, reason) = (print::text(&stop["task"]), print::text(&stop["reason"]));

@@ -7,7 +7,6 @@ use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
 use serde_json::Value;
 
-use crate::clock::{Clock, SystemClock};
 use crate::state::task::TaskStatus;
 use crate::state::time::{MINUTE, Timestamp};
 
@@ -24,8 +23,9 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn new(coloured: bool) -> Self {
-        Self { text: String::new(), coloured, now: SystemClock.wall() }
+    /// `now` is the time from which the ages of things are counted.
+    pub fn new(coloured: bool, now: Timestamp) -> Self {
+        Self { text: String::new(), coloured, now }
     }
 
     pub fn line(&mut self, line: impl fmt::Display) {

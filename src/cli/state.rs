@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use super::{Outcome, Session, print, say, snapshot, usage_error};
-use crate::clock::{Clock, SystemClock};
 use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::{self, BoardError, CallError, archive, directory};
@@ -29,7 +28,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     }
     let seq = match arguments.at.as_deref() {
         None => SqliteJournal::open(dir)?.head()?,
-        Some(at) => match (at.parse(), snapshot::moment(at, SystemClock.wall())) {
+        Some(at) => match (at.parse(), snapshot::moment(at, participant::board_time(dir))) {
             (Ok(seq), _) => seq,
             (Err(_), Some(time)) => archive::seq_at(dir, time).map_err(CallError::from)?,
             (Err(_), None) => usage_error("--at takes an event's number, a time or a span"),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::print::{Column, Page, Tone};
 use super::{Outcome, Session, snapshot, usage_error};
-use crate::clock::{Clock, SystemClock};
 use crate::ops::SORTS;
+use crate::participant::board_time;
 use crate::state::hierarchy::{self, Progress};
 use crate::state::id::TaskId;
 use crate::state::task::{Task, TaskStatus};
@@ -96,9 +96,9 @@ fn priorities(given: &str) -> Result<(i64, i64), String> {
     }
 }
 
-fn time(option: &str, given: Option<&str>) -> Option<Timestamp> {
+fn time(option: &str, given: Option<&str>, now: Timestamp) -> Option<Timestamp> {
     let given = given?;
-    let time = snapshot::moment(given, SystemClock.wall());
+    let time = snapshot::moment(given, now);
     Some(
         time.unwrap_or_else(|| {
             usage_error(format!("{option} takes a time or a span, such as 2026-03-01T12:00:00Z or 2h"))
@@ -106,7 +106,7 @@ fn time(option: &str, given: Option<&str>) -> Option<Timestamp> {
     )
 }
 
-fn query(arguments: &Arguments) -> Value {
+fn query(arguments: &Arguments, now: Timestamp) -> Value {
     let (min_priority, max_priority) = arguments.priority.unzip();
     json!({
         "statuses": arguments.status,
@@ -120,15 +120,15 @@ fn query(arguments: &Arguments) -> Value {
         "max_priority": max_priority,
         "scope": arguments.scope,
         "parent": arguments.parent,
-        "created_since": time("--created-since", arguments.created_since.as_deref()),
-        "changed_since": time("--changed-since", arguments.changed_since.as_deref()),
+        "created_since": time("--created-since", arguments.created_since.as_deref(), now),
+        "changed_since": time("--changed-since", arguments.changed_since.as_deref(), now),
         "sort": arguments.sort,
         "descending": arguments.reverse,
     })
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply = session.every_page("get_all_tasks", "tasks", &query(&arguments))?;
+    let reply = session.every_page("get_all_tasks", "tasks", &query(&arguments, board_time(session.dir())))?;
     let tasks: Vec<Task> = serde_json::from_value(reply["tasks"].clone())?;
     session.show(&reply, |page| {
         if tasks.is_empty() {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::print::Column;
 use super::{AUTO, Outcome, Session, usage_error};
-use crate::clock::{Clock, SystemClock};
 use crate::http::tokens::{self, Entry, TokensError, Wish};
+use crate::participant::board_time;
 use crate::participant::directory;
 use crate::state::agent::Role;
 use crate::state::guard::HUMAN;
@@ -106,7 +106,7 @@ fn add(session: &Session, wanted: Add) -> Outcome {
 
 fn list(session: &Session) -> Outcome {
     let entries = if has_board(session)? { tokens::list(session.dir())? } else { Vec::new() };
-    let now = SystemClock.wall();
+    let now = board_time(session.dir());
     let reply = json!({"tokens": entries.iter().map(shown).collect::<Vec<_>>()});
     session.show(&reply, |page| {
         if entries.is_empty() {

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use super::board::Board;
 use super::{Outcome, Session, print, runtime, say};
 use crate::participant::Stay;
+use crate::participant::board_time;
 use crate::rpc::client::{Client, ClientError, Events};
 use crate::signal;
 use crate::state::event::KINDS;
@@ -93,7 +94,7 @@ fn written(session: &Session, arguments: &Arguments, events: &[Value]) -> String
     if session.json {
         return wanted.map(|event| print::harmless_json(&event.to_string()) + "\n").collect();
     }
-    let mut page = print::Page::new(session.coloured());
+    let mut page = print::Page::new(session.coloured(), board_time(session.dir()));
     wanted.for_each(|event| line::write(&mut page, event));
     page.into_text()
 }

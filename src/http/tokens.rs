@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use super::REFRESH;
 use super::token::{GOOD_FOR, PREFIX, Token};
 use crate::bom;
-use crate::clock::{Clock, SystemClock};
 use crate::ops::Principal;
 use crate::participant::directory::DirectoryError;
 use crate::participant::lock::BoardLock;
@@ -108,7 +107,7 @@ pub struct Wish {
 /// Creates a token and returns its text, which is not stored.
 pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
     changed(dir, |tokens| {
-        let created = SystemClock.wall();
+        let created = participant::board_time(dir);
         // Expired tokens stay as long as there is room, so that whoever presents one is told that it has expired.
         if tokens.len() >= limit::TOKENS.max {
             tokens.retain(|token| !token.is_over(created));
@@ -304,7 +303,7 @@ impl Keyring {
     pub fn refresh(&self) {
         let looked_at = Some(Instant::now());
         self.owner.look();
-        let now = SystemClock.wall();
+        let now = participant::board_time(&self.dir);
         let mut known = self.lock();
         let found = std::fs::symlink_metadata(self.dir.join(FILE_NAME)).ok().map(|metadata| version(&metadata));
         if found != known.version {

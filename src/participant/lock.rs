@@ -12,8 +12,9 @@ use super::directory::{
     DirectoryError, Identity, JOURNAL, LOCK, LOG_FILES, NO_FILE, STATE_LOCK, failed, identity_in, opened,
 };
 use super::error::BoardError;
-use crate::clock::{Mark, boot};
+use crate::clock::{BoardClock, Mark, SystemClock, boot};
 use crate::private::{self, Dir, Purpose};
+use crate::state::time::Timestamp;
 use crate::statefile::Left;
 
 /// Where `lock` holds what was left in the state file's place, as JSON: after the signer's line, and before how long
@@ -321,6 +322,11 @@ pub fn state_file_of(dir: &Path) -> Option<String> {
 /// The newest mark of the board's time that is noted in the lock file of `dir`, which is not made for this.
 pub fn mark_of(dir: &Path) -> Option<Mark> {
     noted_mark(&Dir::open(dir).ok()??.open_file(LOCK, Purpose::Read).ok()??)
+}
+
+/// The time of the board in `dir`, for what is decided without opening it; the wall clock's where there is none.
+pub fn board_time(dir: &Path) -> Timestamp {
+    BoardClock::new(Box::new(SystemClock), mark_of(dir).as_ref()).now(Timestamp::default())
 }
 
 fn noted_mark(lock: &File) -> Option<Mark> {

@@ -42,7 +42,7 @@ pub use error::{BoardError, CallError};
 pub use feed::Item;
 pub use handle::{Handle, spawn};
 pub use listener::Listener;
-pub use lock::{LOCK_PATIENCE, acquire};
+pub use lock::{LOCK_PATIENCE, acquire, board_time};
 pub use metrics::Form;
 pub use naming::{agree, home};
 pub use opening::is_begun;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::harness::http::{Door, Server};
 use crate::harness::{Board, Client, PATIENCE, size, until};
+use crate::hooks::{answer, by_shell, input};
 
 const HOUR: i64 = 3_600;
 
@@ -122,6 +123,32 @@ fn commands_with_fast_and_slow_clocks_end_no_lease() {
     let events = board.events();
     assert!(disturbances(&events).is_empty() && passed(&events) <= start.elapsed(), "{events:?}");
     agent.ok("complete_task", json!({"agent_id": "a", "task_id": id, "output": "done"}));
+}
+
+#[test]
+fn server_with_a_fast_clock_refuses_no_good_token() {
+    let board = Board::new();
+    let added = board.finish(board.command().args(["--json", "token", "add", "--expires", "1"])).value();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let environment = ahead(48 * HOUR);
+    let server = Server::with(&board, &[], &environment.each_ref().map(|(name, value)| (*name, value.as_str())));
+    let request = server.rpc(1, "get_status", &json!({})).without("Authorization");
+    let request = request.header("Authorization", &format!("Bearer {}", added["token"].as_str().unwrap()));
+    let answer = server.ask(&request);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+#[test]
+fn hook_with_a_fast_clock_guards_what_is_reserved() {
+    let board = Board::new();
+    let mut holder = board.mcp();
+    holder.register("holder");
+    holder.ok("reserve_files", json!({"agent_id": "holder", "files": ["a.rs"], "minutes": 60}));
+    let edit = json!({"tool_name": "Write", "tool_input": {"file_path": board.base().join("a.rs")}});
+    let mut guard = by_shell(&board, "guard");
+    guard.envs(ahead(5 * HOUR)).env("CALLBOARD_AGENT", "another");
+    let said = answer(guard, input(&board, "PreToolUse", edit).to_string().as_bytes());
+    assert!(said.contains("deny") && said.contains("holder"), "{said}");
 }
 
 #[test]

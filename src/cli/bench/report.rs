@@ -1,5 +1,6 @@
 //! The report of a run, for people and for programs.
 
+use crate::clock::{Clock, SystemClock};
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -64,7 +65,7 @@ impl Report {
     }
 
     pub fn page(&self, bench: &Bench, coloured: bool) -> Page {
-        let mut page = Page::new(coloured);
+        let mut page = Page::new(coloured, SystemClock.wall());
         let machine = &self.machine;
         let memory = machine.memory_gib.map(|size| format!(", {size} GiB")).unwrap_or_default();
         let cpu = machine.cpu.as_deref().unwrap_or("processor unknown");

@@ -15,6 +15,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::http::tokens;
 use crate::journal::sqlite::{FILE_NAME, SqliteJournal};
 use crate::journal::{Journal, JournalError};
+use crate::participant::board_time;
 use crate::participant::recovery::told;
 use crate::state::event::Recorded;
 use crate::state::id::TaskId;
@@ -176,7 +177,7 @@ fn replay(found: &Found) -> Check {
 /// Checks that no limit of the board is nearly reached.
 fn room(dir: &Path, state: &State) -> Check {
     const NAME: &str = "room";
-    let now = SystemClock.wall();
+    let now = board_time(dir);
     let tokens = tokens::list(dir).map_or(0, |tokens| tokens.iter().filter(|token| !token.is_over(now)).count());
     let tokens = limit::TOKENS.nearly(tokens);
     let scopes = limit::BUNDLE_SCOPES.nearly(Bundles::at(&dir.join(bundle::DIRECTORY)).scopes());

@@ -17,6 +17,7 @@ use super::super::{Declined, Outcome, Session, restore};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant;
+use crate::participant::board_time;
 use crate::participant::directory::{self, LOCKS};
 use crate::participant::lock::BoardLock;
 use crate::participant::presence;
@@ -151,7 +152,7 @@ fn repair(dir: &Path, backup: &Path, aside: Option<&Path>, finds_nothing: bool) 
         }
         return Ok(format!("nothing was sound; all that was there is in {}", backup.display()));
     }
-    let author = Author { participant: ParticipantId::trusted("p-doctor"), now: SystemClock.wall() };
+    let author = Author { participant: ParticipantId::trusted("p-doctor"), now: board_time(dir) };
     let plan: Plan = recovery::plan(dir)?;
     if plan.has_nothing_to_do() {
         return Ok("the board is where it was".to_owned());

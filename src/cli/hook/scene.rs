@@ -12,8 +12,8 @@ use super::super::wording::in_shell;
 use super::super::{AUTO, Session};
 use super::host::Processes;
 use super::subagent::{self, Tag};
-use crate::clock::{Clock, SystemClock};
 use crate::location::{Location, Start, without_dots};
+use crate::participant::board_time;
 use crate::participant::directory::{self, JOURNAL};
 use crate::participant::presence::is_present;
 use crate::participant::{BoardError, archive};
@@ -74,7 +74,7 @@ impl Scene {
             Ok(Some(Found::Sound(document))) => State::from_document(*document),
             _ => archive::present(&dir)?,
         };
-        state.wake(SystemClock.wall());
+        state.wake(board_time(&dir));
         let root = Worktree::of_board(&dir, cwd).map(|worktree| worktree.root);
         let kept = |path: Cow<str>| redact::name(&path).unwrap_or_else(|| path.into_owned());
         let worktree = root.as_ref().map(|root| kept(root.to_string_lossy()));
@@ -164,7 +164,7 @@ impl Scene {
             None if own.is_empty() && self.agents.is_empty() => hold.worktree == self.worktree,
             _ => own.iter().any(|agent| agent.id == hold.agent),
         };
-        let mut holds = self.state.holds_of(path, SystemClock.wall());
+        let mut holds = self.state.holds_of(path, board_time(&self.dir));
         let shares = holds.iter().any(|hold| hold.shared && is_own(hold));
         holds.retain(|hold| !(is_own(hold) || shares && hold.shared));
         holds

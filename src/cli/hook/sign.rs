@@ -9,7 +9,7 @@ use super::super::{Session, runtime};
 use super::prompt::{Prompt, place};
 use super::scene::Scene;
 use crate::board::seed;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::SystemClock;
 use crate::participant::{self, Caller, Options, Stay};
 use crate::state::agent::{Agent, WaitReason};
 use crate::state::time::SECOND;
@@ -20,7 +20,7 @@ const HEARD: i64 = 20 * SECOND;
 /// Renews the leases of silent agents: any call that names an agent does. One that waits for a person goes on only by
 /// a sign of its own.
 pub fn renew(session: &Session, scene: &Scene) {
-    let now = SystemClock.wall();
+    let now = participant::board_time(&scene.dir);
     let is_silent = |agent: &Agent| !agent.current_tasks.is_empty() && now.since(agent.last_heartbeat) >= HEARD;
     let own = scene.own();
     let silent = scene.agents.iter().filter(|agent| agent.waiting.is_none() && is_silent(agent)).cloned();

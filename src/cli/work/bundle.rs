@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::bundle::{self, Bundles};
 use crate::cli::bundle::{pairs, setting};
-use crate::clock::{Clock, SystemClock};
 use crate::participant::CallError;
+use crate::participant::board_time;
 use crate::state::bundle::{Asked, Content, Loaded, Problem, Told};
 
 #[derive(Args)]
@@ -60,7 +60,7 @@ impl Handed {
             Some(scope) => {
                 let dir = wanted.state_dir.clone().unwrap_or_else(|| board.join(bundle::DIRECTORY));
                 let asked = Asked::Load { scope: Some(scope.clone()), content: Content::default(), dry_run };
-                match Bundles::at(&dir).answer(&asked, SystemClock.wall()).map_err(CallError::Refused)? {
+                match Bundles::at(&dir).answer(&asked, board_time(board)).map_err(CallError::Refused)? {
                     Told::Loaded(loaded) => Some(*loaded),
                     _ => None,
                 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::bundle::Handed;
 use super::ledger::Ledger;
 use super::show::{Event, Show};
-use crate::clock::{Clock, SystemClock};
+use crate::participant::board_time;
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::id::{AgentId, TaskId};
 use crate::state::time::Timestamp;
@@ -94,7 +94,7 @@ pub struct Held {
 
 impl Shop {
     pub fn now(&self) -> Timestamp {
-        SystemClock.wall()
+        board_time(&self.settings.board)
     }
 
     /// Calls one operation. While the board cannot be used, it is called again for a while.
