@@ -226,6 +226,12 @@ pub fn minutes_in_words(minutes: u64) -> String {
     }
 }
 
+/// How far a clock is from the board's time, as `5 h ahead`.
+pub fn off_in_words(ahead_seconds: i64) -> String {
+    let side = if ahead_seconds < 0 { "behind" } else { "ahead of" };
+    format!("{} {side} the board's time", minutes_in_words((ahead_seconds.unsigned_abs() + 30) / 60))
+}
+
 /// A value of a reply as text: a string without its quotes; empty if it is null.
 pub fn text(value: &Value) -> String {
     match value {

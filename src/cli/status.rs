@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::print::{Page, Tone, headline, minutes_in_words, text};
+use super::print::{Page, Tone, headline, minutes_in_words, off_in_words, text};
 use super::wording::Wording;
 use super::{Outcome, Session, agents, plan_files};
 
@@ -27,6 +27,12 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             status["plan_files"] = serde_json::to_value(changed)?;
         }
         status["plans"] = session.call("list_plans", json!({}))?["plans"].take();
+    }
+    let mut health = session.call("health_check", json!({}))?;
+    for field in ["clock_ahead_seconds", "wrong_clocks"] {
+        if let Some(found) = health.get_mut(field) {
+            status[field] = found.take();
+        }
     }
     session.show(&status, |page| {
         write(page, &status, &session.wording.of_nobody());
@@ -89,7 +95,18 @@ fn write(page: &mut Page, status: &Value, wording: &Wording) {
     for file in status["plan_files"].as_array().into_iter().flatten() {
         page.marked("plan file:", Tone::Waiting, text(&file["says"]));
     }
+    clocks(page, status);
     troubles(page, status, wording);
+}
+
+fn clocks(page: &mut Page, status: &Value) {
+    if let Some(ahead) = status["clock_ahead_seconds"].as_i64() {
+        page.marked("clock:", Tone::Busy, format_args!("the machine's is {}", off_in_words(ahead)));
+    }
+    for one in status["wrong_clocks"].as_array().into_iter().flatten() {
+        let (pid, ahead) = (text(&one["pid"]), one["clock_ahead_seconds"].as_i64().unwrap_or_default());
+        page.marked("clock:", Tone::Busy, format_args!("that of process {pid} is {}", off_in_words(ahead)));
+    }
 }
 
 fn troubles(page: &mut Page, status: &Value, wording: &Wording) {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::Clock;
-use crate::state::time::{SECOND, Timestamp};
+use crate::state::time::{MINUTE, SECOND, Timestamp};
 
 /// How long a mark proves what the time was to a process whose boot clock says otherwise, in milliseconds.
 const FRESH: i64 = 15 * SECOND;
@@ -118,6 +118,12 @@ impl BoardClock {
         Some(mark)
     }
 
+    /// By how many milliseconds the wall clock is ahead of the board's time, if that is worth a word; negative when it
+    /// is behind.
+    pub fn ahead(&self) -> Option<i64> {
+        Some(self.clock.wall().millis() - self.reading().1.millis()).filter(|ahead| ahead.abs() > MINUTE)
+    }
+
     /// How many milliseconds the machine has slept since it booted.
     pub fn slept(&self) -> i64 {
         self.clock.slept()
@@ -174,7 +180,7 @@ mod tests {
     fn wall_clock_that_is_set_moves_nothing() {
         let (manual, mut clock) = board_clock();
         manual.step(5 * HOUR);
-        assert_eq!(told(&mut clock), start());
+        assert_eq!((told(&mut clock), clock.ahead()), (start(), Some(5 * HOURS)));
         manual.set_back(48 * HOUR);
         assert_eq!(told(&mut clock), start());
         manual.sleep(HOUR);

@@ -143,14 +143,21 @@ impl<H: mcp::Answering> Doors<H> {
 
 /// Whether calls can be answered now.
 async fn ready(State(handle): State<Handle>) -> Response {
-    let (status, text) = match handle.probe("get_status").await {
-        Ok(_) => (StatusCode::OK, "ready"),
+    let (status, body) = match handle.probe("health_check").await {
+        Ok(health) => {
+            let mut body = json!({"status": "ready"});
+            if let Some(ahead) = health.get("clock_ahead_seconds") {
+                body["clock_ahead_seconds"] = ahead.clone();
+            }
+            (StatusCode::OK, body)
+        }
         Err(error) => {
             tracing::warn!(error = %error.message(), "not ready");
-            (StatusCode::SERVICE_UNAVAILABLE, "the board cannot be used; the server's log says why")
+            let text = "the board cannot be used; the server's log says why";
+            (StatusCode::SERVICE_UNAVAILABLE, json!({"status": text}))
         }
     };
-    (status, axum::Json(json!({"status": text}))).into_response()
+    (status, axum::Json(body)).into_response()
 }
 
 /// Metrics for Prometheus, in its own form unless the reader names the other.

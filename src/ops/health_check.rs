@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use super::{Annotations, Call, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::event::VERSION;
+use crate::state::id::ParticipantId;
 use crate::state::level::{Living, Older};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
@@ -25,12 +26,14 @@ pub struct Vitals<'a> {
     pub state_file_seq: &'a dyn Fn() -> Option<u64>,
     /// Looks for the other living processes on the board. A function, because hardly any call needs it.
     pub living: &'a dyn Fn() -> Vec<Living>,
+    /// By how many milliseconds the wall clock is ahead of the board's time, if that is worth a word.
+    pub ahead: Option<i64>,
 }
 
 impl Vitals<'_> {
     /// Those of a process that has no troubles and does not look for others.
     pub fn since(started_at: Timestamp) -> Self {
-        Self { started_at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new }
+        Self { started_at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new, ahead: None }
     }
 }
 
@@ -54,6 +57,33 @@ pub struct Reply {
     /// Living processes of an older version; what they cannot read is not written until they are restarted
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub older_processes: Vec<Older>,
+    /// Seconds by which the clock of the answering process is ahead of the board's time (behind, if negative), if more
+    /// than a minute. Deadlines go by the board's time
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_seconds: Option<i64>,
+    /// Other living processes with such a clock
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wrong_clocks: Vec<WrongClock>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct WrongClock {
+    pub participant: ParticipantId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    pub clock_ahead_seconds: i64,
+}
+
+impl WrongClock {
+    pub fn of(living: &[Living]) -> Vec<Self> {
+        let wrong = |one: &Living| {
+            let (participant, client) = (one.id.clone(), one.client.clone());
+            Some(Self { participant, pid: one.pid, client, clock_ahead_seconds: one.ahead? / SECOND })
+        };
+        living.iter().filter_map(wrong).collect()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -86,6 +116,7 @@ impl Operation for HealthCheck {
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let reasons: Vec<_> = call.vitals.troubles.iter().cloned().chain(state.nearly_full(call.now)).collect();
+        let living = (call.vitals.living)();
         let oldest = state.oldest_ready().map(|task| call.now.since(task.created_at) / SECOND);
         Ok(Reply {
             status: if reasons.is_empty() { Health::Ok } else { Health::Degraded },
@@ -105,7 +136,9 @@ impl Operation for HealthCheck {
             },
             agents_present: state.agents().filter(|agent| agent.is_present()).count(),
             participants: state.participants().count(),
-            older_processes: state.older(&(call.vitals.living)(), VERSION),
+            older_processes: state.older(&living, VERSION),
+            clock_ahead_seconds: call.vitals.ahead.map(|ahead| ahead / SECOND),
+            wrong_clocks: WrongClock::of(&living),
         })
     }
 }

@@ -64,7 +64,7 @@ pub fn living(dir: &Path) -> Vec<Living> {
             match opened {
                 Ok(file) => file.filter(is_held).map(|file| described(id, &file)),
                 // Nothing says that its process is dead, so it may be one that knows the least.
-                Err(_) => Some(Living { id, level: FIRST, pid: None, machine: None, client: None }),
+                Err(_) => Some(Living { id, level: FIRST, pid: None, machine: None, client: None, ahead: None }),
             }
         })
         .collect();
@@ -74,13 +74,13 @@ pub fn living(dir: &Path) -> Vec<Living> {
 
 fn described(id: ParticipantId, file: &File) -> Living {
     match Note::read(file) {
-        Some(Note { level, pid, machine, client }) => {
-            Living { id, level, pid: Some(pid), machine: Some(machine), client }
+        Some(Note { level, pid, machine, client, ahead }) => {
+            Living { id, level, pid: Some(pid), machine: Some(machine), client, ahead }
         }
         None => {
             let pid = holder(file);
             // A file lock is held by a process on the same machine.
-            Living { id, level: FIRST, pid, machine: Some(machine()), client: pid.and_then(starter) }
+            Living { id, level: FIRST, pid, machine: Some(machine()), client: pid.and_then(starter), ahead: None }
         }
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use serde::{Deserialize, Serialize};
 
 use crate::state::event::VERSION;
+use crate::state::time::SECOND;
 use crate::{harmless, redact};
 
 /// Length of a note in bytes, always the same, so that one write replaces all of it.
@@ -23,11 +24,14 @@ pub struct Note {
     pub(super) machine: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<String>,
+    /// By how many milliseconds the process's wall clock is ahead of the board's time, if that is worth a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ahead: Option<i64>,
 }
 
 impl Note {
     pub fn of_this_process() -> Self {
-        Self { level: VERSION, pid: std::process::id(), machine: machine(), client: None }
+        Self { level: VERSION, pid: std::process::id(), machine: machine(), client: None, ahead: None }
     }
 
     /// Adds the name that the client gives itself. Returns whether that is news.
@@ -37,6 +41,18 @@ impl Note {
         }
         self.client = client.map(name);
         true
+    }
+
+    /// Notes how far the wall clock is ahead. Returns whether that is news, to the second.
+    pub fn learn_clock(&mut self, ahead: Option<i64>) -> bool {
+        let is_same = match (self.ahead, ahead) {
+            (Some(before), Some(now)) => (before - now).abs() < SECOND,
+            (before, now) => before == now,
+        };
+        if !is_same {
+            self.ahead = ahead;
+        }
+        !is_same
     }
 
     pub fn write(&self, file: &File) -> io::Result<()> {

@@ -452,6 +452,9 @@ impl Writer {
         {
             self.attended_at = Some(Instant::now());
             self.clock.settle(|| lock::mark_of(&self.dir));
+            if self.note.learn_clock(self.clock.ahead()) {
+                drop(presence.note(&self.note));
+            }
             drop(presence.touch(self.clock.now(Timestamp::default())));
             self.note_mark();
         }
@@ -594,7 +597,13 @@ impl Writer {
         let dir = &self.dir;
         let state_file_seq = || statefile::seq_of(dir).ok().flatten().map(|shown| shown.seq);
         let living = || self.others.living();
-        let vitals = Vitals { started_at: self.started_at, troubles, state_file_seq: &state_file_seq, living: &living };
+        let vitals = Vitals {
+            started_at: self.started_at,
+            troubles,
+            state_file_seq: &state_file_seq,
+            living: &living,
+            ahead: self.clock.ahead(),
+        };
         let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) = match &mut self.board {
             Some(board) => {
                 let (state, history, policy) = board.split();

@@ -111,6 +111,8 @@ pub struct Living {
     pub pid: Option<u32>,
     pub machine: Option<String>,
     pub client: Option<String>,
+    /// By how many milliseconds its wall clock is ahead of the board's time, if that is worth a word.
+    pub ahead: Option<i64>,
 }
 
 /// A living process that knows less than what is to be written.

@@ -152,6 +152,39 @@ fn hook_with_a_fast_clock_guards_what_is_reserved() {
 }
 
 #[test]
+fn who_is_off_by_how_much_is_said_everywhere() {
+    let board = Board::new();
+    let mut right = board.mcp();
+    right.register("right");
+    let mut fast = mcp(&board, 5 * HOUR);
+    fast.register("fast");
+    let environment = ahead(-2 * HOUR);
+    let server = Server::with(&board, &[], &environment.each_ref().map(|(name, value)| (*name, value.as_str())));
+    Door::Rpc.ok(&server, "get_status", &json!({}));
+    let is_about = |value: &Value, ahead: i64| value.as_i64().is_some_and(|seconds| (seconds - ahead).abs() <= 2);
+
+    let health = right.ok("health_check", json!({}));
+    assert!(health.get("clock_ahead_seconds").is_none() && health["status"] == "ok", "{health}");
+    let wrong = health["wrong_clocks"].as_array().unwrap();
+    let of_fast = wrong.iter().find(|one| one["pid"] == fast.pid()).unwrap();
+    assert!(is_about(&of_fast["clock_ahead_seconds"], 5 * HOUR), "{health}");
+    assert!(wrong.iter().any(|one| is_about(&one["clock_ahead_seconds"], -2 * HOUR)) && wrong.len() == 2, "{health}");
+    let health = fast.ok("health_check", json!({}));
+    assert!(is_about(&health["clock_ahead_seconds"], 5 * HOUR), "{health}");
+    let ready: Value = serde_json::from_str(&server.ask(&server.request("GET", "/readyz")).text()).unwrap();
+    assert!(ready["status"] == "ready" && is_about(&ready["clock_ahead_seconds"], -2 * HOUR), "{ready}");
+
+    for command in ["doctor", "status"] {
+        let said = board.finish(board.command().arg(command)).stdout;
+        let of_fast = format!("that of process {} is 5 h ahead of the board's time", fast.pid());
+        assert!(said.contains(&of_fast) && said.contains("is 2 h behind the board's time"), "{said}");
+        assert!(!said.contains("machine's"), "{said}");
+        let said = board.finish(board.command().arg(command).envs(ahead(24 * HOUR))).stdout;
+        assert!(said.contains("machine's") && said.contains("is 24 h ahead of the board's time"), "{said}");
+    }
+}
+
+#[test]
 fn process_that_was_stopped_while_others_worked_moves_no_deadline() {
     let (board, start) = (Board::with_policy("grace_seconds = 2"), Instant::now());
     let operations = size("CALLBOARD_CLOCK_OPERATIONS", 150);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::super::print::off_in_words;
 use super::super::scratch;
 use super::Check;
 use crate::bundle::{self, Bundles};
@@ -15,8 +16,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::http::tokens;
 use crate::journal::sqlite::{FILE_NAME, SqliteJournal};
 use crate::journal::{Journal, JournalError};
-use crate::participant::board_time;
+use crate::ops::health_check::WrongClock;
 use crate::participant::recovery::told;
+use crate::participant::{board_time, living};
 use crate::state::event::Recorded;
 use crate::state::id::TaskId;
 use crate::state::limit;
@@ -91,7 +93,7 @@ pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>, file: Option<u64>) 
             checks.extend(found.replayed.as_ref().ok().map(|state| room(dir, state)));
             checks.extend(found.checked.as_ref().err().map(flaw));
             checks.extend(tables(&copy));
-            checks.push(clock(found.last));
+            checks.push(clock(dir, found.last));
             (checks, Examined::Sound { board_id: found.board_id, head: found.head })
         }
         Err(error) => (vec![fault(error, file)], Examined::Unreadable),
@@ -225,17 +227,21 @@ fn graph(state: &State) -> Check {
     )
 }
 
-fn clock(last: Option<Timestamp>) -> Check {
-    let now = SystemClock.wall();
-    let behind = last.map_or(0, |last| last.since(now)) / SECOND;
-    match behind {
-        0 => Check::ok("clock", format!("{now}, not behind the last event")),
-        _ => Check::warn(
-            "clock",
-            format!("{behind} s behind the last event"),
-            "set this machine's clock; until it has caught up, time on the board goes on from the last event",
-        ),
+/// Checks the clocks of this machine and of the living processes.
+fn clock(dir: &Path, last: Option<Timestamp>) -> Check {
+    let (now, own) = (board_time(dir).max(last.unwrap_or_default()), SystemClock.wall());
+    let own = (own.millis() - now.millis()) / SECOND;
+    let own = (own.abs() > 60).then(|| format!("this machine's clock is {}", off_in_words(own)));
+    let others = WrongClock::of(&living::living(dir)).into_iter().map(|one| {
+        let pid = one.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+        format!("that of process{pid} is {}", off_in_words(one.clock_ahead_seconds))
+    });
+    let found: Vec<_> = own.into_iter().chain(others).collect();
+    if found.is_empty() {
+        return Check::ok("clock", format!("{now}, as on the board"));
     }
+    let fix = "set the clock; no deadline goes by it before this machine boots again, as the board keeps its own time";
+    Check::warn("clock", found.join("; "), fix)
 }
 
 fn fault(error: JournalError, file: Option<u64>) -> Check {

@@ -172,6 +172,7 @@ impl Writer {
         if self.stay != Stay::Brief && self.unwritable.is_none() && !is_shown {
             // The old lock is dropped first, because that removes its file.
             self.presence = None;
+            self.note.learn_clock(self.clock.ahead());
             let presence = PresenceLock::acquire(&self.dir, self.participant.id.as_str(), &self.note)?;
             // The system has dated the file by the wall clock.
             drop(presence.touch(self.clock.now(Timestamp::default())));
