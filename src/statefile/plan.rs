@@ -51,6 +51,11 @@ impl Plan {
         }
     }
 
+    /// Bytes of all three texts.
+    pub fn length(&self) -> u64 {
+        (self.goal.len() + self.plan.len() + self.spent.len()) as u64
+    }
+
     /// Goal and plan in one text.
     pub fn text(&self) -> Vec<u8> {
         [self.goal.as_slice(), &self.plan].concat()

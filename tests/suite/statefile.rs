@@ -325,6 +325,49 @@ fn what_a_commit_writes_does_not_grow_with_the_board() {
     }
 }
 
+/// All of what a board goes through: tasks that are claimed, done, and retired.
+#[test]
+fn file_with_slots_has_few_bytes_more_than_its_texts() {
+    let tasks = size("CALLBOARD_TASKS", 10_000);
+    let mut shown = Shown::new(256 << 10, tasks);
+    let mut most = 0.0;
+    let mut look = |shown: &Shown| {
+        let file: Value = serde_json::from_slice(&fs::read(shown.path()).unwrap()).unwrap();
+        let plain = serde_json::to_string_pretty(&file).unwrap().len();
+        let ratio = shown.projection.bytes() as f64 / plain as f64;
+        assert!(ratio <= 1.6, "{ratio} times {plain} bytes");
+        assert!(file["layout"].is_object());
+        most = f64::max(most, ratio);
+    };
+    look(&shown);
+    // Each task is claimed, started and done.
+    for number in 0..tasks * 3 {
+        let (task, attempt) = (format!("task-{:06}", number / 3), 1);
+        shown.record(match number % 3 {
+            0 => json!({"kind": "claimed", "task": task, "agent": "a", "attempt": attempt, "through": "p-1",
+                "lease_until": "2026-03-01T13:00:00Z", "branch": "main"}),
+            1 => json!({"kind": "started", "task": task}),
+            _ => json!({"kind": "completed", "task": task, "attempt": attempt, "result": {"output": format!("did {task}")}}),
+        });
+        shown.write();
+        if number % (tasks / 4) == 0 {
+            look(&shown);
+        }
+    }
+    look(&shown);
+    for _ in 0..(tasks - tasks / 10) / 10 {
+        let some: Vec<_> = shown.state.tasks().take(10).map(|task| serde_json::to_value(&**task).unwrap()).collect();
+        shown.record(json!({"kind": "tasks_retired", "tasks": some}));
+        shown.write();
+        if shown.state.live_tasks() % (tasks / 10) < 10 {
+            look(&shown);
+        }
+    }
+    look(&shown);
+    let written = shown.written.iter().sum::<u64>() / shown.written.len() as u64;
+    println!("{tasks} tasks: at most {most:.2} times the plain size, {written} bytes a commit");
+}
+
 #[test]
 fn process_that_dies_while_it_writes_the_file_leaves_it_whole() {
     for (place, whole) in [("slots-written", ""), ("before-exchange", ""), ("before-exchange", "1")] {

@@ -19,24 +19,23 @@ use crate::statefile::plan::Plan;
 use crate::statefile::rendering::Rendering;
 
 /// The length of a slot is a multiple of this, in bytes.
-const GRAIN: usize = 64;
-/// Room for more entities of a field when a file is laid out, in bytes: at least this, at least what the field takes,
-/// and at least the field and the tasks together divided by `SHARE_OF_ROOM`, or by `SHARE_OF_RETIRED` for retired
-/// tasks.
+const GRAIN: usize = 16;
+/// Room for more entities of a field when a file is laid out, in bytes: at least this, at least what the field takes
+/// divided by `SHARE_OF_OWN`, and at least the field and the tasks together divided by `SHARE_OF_ROOM`, or by
+/// `SHARE_OF_RETIRED` for retired tasks.
 const LEAST_ROOM: usize = 4 << 10;
-const SHARE_OF_ROOM: usize = 64;
-const SHARE_OF_RETIRED: usize = 6;
+const SHARE_OF_OWN: usize = 4;
+const SHARE_OF_ROOM: usize = 128;
+const SHARE_OF_RETIRED: usize = 16;
 /// Room for checkpoints: this many times what they take, up to `MOST_MORE` bytes, because they are large, and a process
 /// that saves one usually saves more.
 const MORE_CHECKPOINTS: usize = 8;
 const MOST_MORE: usize = 128 << 10;
-/// On a board of at most this many tasks, each has room for its first attempt and result, in bytes. With more tasks
-/// that would be too much.
-const ROOMY: usize = 1 << 14;
-const ROOM_OF_ATTEMPT: usize = 512;
-/// A file is rearranged when its empty lines have more bytes than this and than half of the file, or when one commit
-/// adds more bytes than this to the tasks, and than a quarter of them.
+/// A file is rearranged when it has more than 1.6 times as many bytes as its texts, and its empty lines more than this and
+/// than one in `WORN` of its bytes; or when one commit adds more bytes than this to the tasks, and than a quarter of
+/// them.
 const LEAST_EMPTY: u64 = 64 << 10;
+const WORN: u64 = 16;
 /// Most changes that are remembered for a spare that is behind.
 const LOG: usize = 1 << 14;
 /// Bytes by which the first fields may grow before the file is rearranged.
@@ -355,11 +354,10 @@ impl Books {
             self.touched.extend(self.slots[field as usize].advance().map(|first| (state.seq(), (field, first))));
         }
         self.note();
-        let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
-        let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 2;
         // The other fields' room is a share of what the tasks took before.
         let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
+        let is_worn = self.is_worn(&layout, &plan);
         let has_outgrown =
             (plan.goal.len() + plan.plan.len()) as u64 > layout.plan || plan.spent.len() as u64 > layout.spent;
         if is_worn || has_leapt || has_outgrown || !self.counts_agree(state) {
@@ -423,10 +421,15 @@ impl Books {
             && self.entries.len() == counts.iter().sum::<usize>()
     }
 
+    fn is_worn(&self, layout: &Layout, plan: &Plan) -> bool {
+        let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
+        let (size, shown) = (layout.tasks.end, self.shown + plan.length());
+        empty > LEAST_EMPTY.max(size / WORN) && size > shown / 10 * 16
+    }
+
     /// Bytes of the texts, without the padding around them.
     pub fn shown(&self) -> u64 {
-        let of_plan = |plan: &Plan| plan.goal.len() + plan.plan.len() + plan.spent.len();
-        self.shown + self.plan.as_ref().map_or(0, of_plan) as u64
+        self.shown + self.plan.as_ref().map_or(0, Plan::length)
     }
 
     pub fn knows_since(&self, seq: u64) -> bool {
@@ -534,7 +537,7 @@ impl Books {
                     Field::Checkpoints => MOST_MORE.min(MORE_CHECKPOINTS * entities.len()),
                     _ => LEAST_ROOM,
                 };
-                let like = LEAST_ROOM.max(expected).max(entities.len());
+                let like = LEAST_ROOM.max(expected).max(entities.len() / SHARE_OF_OWN);
                 let room = like.max((tasks.len() + entities.len()) / share);
                 text.extend_from_slice(&entities);
                 let end = text.len() as u64;
@@ -715,12 +718,12 @@ fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: u
     bytes.resize(end, b' ');
 }
 
-/// The length of a text's first slot: enough to grow by an eighth and, for a new task, by an attempt.
+/// The length of a text's first slot: enough to grow a little, unless the text is a finished task's, which hardly does.
 fn fresh(text: usize, entity: &Entity, state: &State) -> usize {
-    let untouched = |id| state.task(id).is_some_and(|task| task.attempts.is_empty());
+    let is_finished = |id| state.task(id).is_some_and(|task| task.status.may_retire());
     let room = match entity {
-        Entity::Task(id) if state.live_tasks() <= ROOMY && untouched(id) => ROOM_OF_ATTEMPT.max(text / 8),
-        _ => text / 8,
+        Entity::Task(id) if is_finished(id) => 0,
+        _ => text / 16,
     };
     (FIRST.len() + text + room).next_multiple_of(GRAIN)
 }
