@@ -199,6 +199,19 @@ impl Board {
         FileIdentity::of(self.dir()).is_ok_and(|found| found.is_some_and(|file| !left.has(&file)))
     }
 
+    /// Whether the state file shows everything in the replica, or is for others to deal with: an edit, or a file of which
+    /// nothing is known.
+    pub fn is_shown(&self) -> bool {
+        let Ok(found) = FileIdentity::of(&self.dir) else { return true };
+        let Some(found) = found else { return false };
+        let is_newest = |shown: Option<u64>| shown.is_some_and(|shown| shown >= self.state.seq());
+        if is_newest(self.projection.shows(&found)) {
+            return true;
+        }
+        let left = self.lock.left();
+        is_newest(left.shows(&found)) || !left.files.contains(&found)
+    }
+
     /// Brings the state file to the head, if it is behind.
     pub fn project(&mut self) -> io::Result<()> {
         // No power loss may leave the state file ahead of the journal.

@@ -348,8 +348,12 @@ impl Writer {
         if listened_to || lasts && is_past(self.last_look) {
             self.last_look = Some(Instant::now());
             match self.look_again() {
-                Ok(()) if is_past(self.last_reap) => self.look_alive(),
-                Ok(()) => {}
+                Ok(()) => {
+                    if is_past(self.last_reap) {
+                        self.look_alive();
+                    }
+                    self.show_again();
+                }
                 Err(_) if self.is_left => return,
                 Err(error) => tracing::warn!(%error, "the board could not be read"),
             }

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use callboard::state::event::Event;
 use callboard::state::id::ParticipantId;
@@ -323,6 +324,71 @@ fn what_a_commit_writes_does_not_grow_with_the_board() {
         let Some(Found::Sound(document)) = statefile::load(shown.dir.path()).unwrap() else { panic!("it is sound") };
         assert!(*document == shown.state.to_document());
     }
+}
+
+/// Leaves the state file behind: a process records something and dies before it shows that.
+fn leave_behind(board: &Board, id: &str) {
+    let mut client = board.mcp_with(&[("CALLBOARD_FAILPOINT", "before-exchange")]);
+    assert!(client.try_call("create_task", json!({"description": "d", "id": id})).is_none());
+    client.ends_within(PATIENCE);
+}
+
+#[test]
+fn living_process_puts_the_file_back_when_it_is_missing_or_behind() {
+    for board in [Board::new(), Board::with_slots()] {
+        let mut client = board.mcp();
+        client.ok("create_task", json!({"description": "d", "id": "t"}));
+        for _ in 0..3 {
+            fs::remove_file(board.file(STATE_FILE)).unwrap();
+            let start = Instant::now();
+            until(PATIENCE, "the file is there", || board.file(STATE_FILE).exists().then_some(()));
+            println!("put back after {:?}", start.elapsed());
+            board.assert_file_is_the_replay();
+        }
+        leave_behind(&board, "behind");
+        let start = Instant::now();
+        until(PATIENCE, "the file shows the task", || board.tasks().contains_key("behind").then_some(()));
+        println!("shown after {:?}", start.elapsed());
+        board.assert_file_is_the_replay();
+        assert_eq!(client.ok("get_task", json!({"task_id": "behind"}))["task"]["status"], "available");
+    }
+}
+
+#[test]
+fn command_that_reads_puts_the_file_back_at_once() {
+    for board in [Board::new(), Board::with_slots()] {
+        board.cli_ok("create_task", json!({"description": "d", "id": "t"}));
+        let head = board.events().len();
+        fs::remove_file(board.file(STATE_FILE)).unwrap();
+        board.cli_ok("get_status", json!({}));
+        assert_eq!(board.document()["seq"], head);
+        fs::remove_file(board.file(STATE_FILE)).unwrap();
+        let listed = board.finish(board.command().args(["status"]));
+        assert!(listed.status.success(), "{}", listed.stderr);
+        assert_eq!(board.document()["seq"], head);
+        leave_behind(&board, "behind");
+        assert!(!board.tasks().contains_key("behind"));
+        board.cli_ok("get_status", json!({}));
+        assert!(board.tasks().contains_key("behind"));
+        assert_eq!(board.document()["seq"], board.events().len());
+    }
+}
+
+/// A reader neither waits for a process that was stopped while it replaced the file, nor takes its place.
+#[test]
+fn command_that_reads_does_not_wait_for_whoever_replaces_the_file() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "d", "id": "t"}));
+    let lock = File::open(board.file("state-lock")).unwrap();
+    lock.lock().unwrap();
+    fs::remove_file(board.file(STATE_FILE)).unwrap();
+    let start = Instant::now();
+    board.cli_ok("get_status", json!({}));
+    assert!(start.elapsed() < Duration::from_secs(4), "it waited for the lock");
+    assert!(!board.file(STATE_FILE).exists());
+    drop(lock);
+    board.cli_ok("get_status", json!({}));
+    assert!(board.file(STATE_FILE).exists());
 }
 
 /// All of what a board goes through: tasks that are claimed, done, and retired.

@@ -34,6 +34,7 @@ impl Writer {
         if let Err(error) = answer {
             return answer_one(call.reply, Err(error));
         }
+        self.show_again();
         if may_wait && self.would_wait(&call) {
             return self.park(call);
         }
@@ -58,7 +59,11 @@ impl Writer {
     /// Brings the replica up to date, if there is a board.
     fn look(&mut self) -> Result<(), CallError> {
         match self.open(false) {
-            Ok(()) => Ok(self.look_again()?),
+            Ok(()) => {
+                self.look_again()?;
+                self.show_again();
+                Ok(())
+            }
             Err(error) if matches!(*error, BoardError::Absent { .. }) => Ok(()),
             Err(error) => Err(CallError::Failed(error)),
         }

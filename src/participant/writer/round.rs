@@ -220,6 +220,19 @@ impl Writer {
         }
     }
 
+    /// Puts the state file back if it is missing or behind: somebody has deleted it, or the process that was to show an
+    /// event has died. If another process holds the file's lock, that one is about to show it.
+    pub(super) fn show_again(&mut self) {
+        let is_due = !self.rounds.is_owed() && !self.rounds.is_under_way() && self.unshown.is_none();
+        let Some(board) = self.board.as_ref().filter(|_| is_due && self.unwritable.is_none()) else { return };
+        if !board.is_shown()
+            && board.check_writable().is_ok()
+            && matches!(board.lock.try_acquire_state_file(), Ok(true))
+        {
+            self.hold_round(true);
+        }
+    }
+
     /// Owes a round for what the state file does not show yet, if none is owed.
     fn show_what_is_unshown(&mut self) {
         if !self.rounds.is_owed()
