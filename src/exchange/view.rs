@@ -160,7 +160,7 @@ impl View {
         metadata.retain(|name, _| {
             let is_ours = [WORD, TITLE, DEPENDS, PRIORITY, PARENT, status::NOTE].contains(&name.as_str());
             let is_kept = !is_ours && !own.contains(&name.as_str());
-            if !is_kept && !(is_ours && is_imported) {
+            if !(is_kept || is_ours && is_imported) {
                 report.left_out(&format!("metadata.{name}"));
             }
             is_kept
