@@ -99,9 +99,9 @@ impl Clock for SeatClock {
 /// When each event was recorded in truth, and what time may bring.
 #[derive(Default)]
 pub struct Truth {
-    /// The boot and the milliseconds since it, by the event's number and participant: of several that tried to append
-    /// an event of that number, one may have succeeded without knowing it.
-    moments: BTreeMap<(u64, ParticipantId), (u64, i64)>,
+    /// The boot and the milliseconds since it, by the event's number, participant and time. An attempt to append an
+    /// event may have succeeded unnoticed, and the same participant may then try that number again.
+    moments: BTreeMap<(u64, ParticipantId, Timestamp), (u64, i64)>,
     /// The boot of the last commit, and how long the machine had slept by then.
     slept: Option<(u64, i64)>,
     pub steps: u64,
@@ -111,7 +111,6 @@ impl Truth {
     /// Notes events that are about to be appended.
     pub fn note(&mut self, events: &[Recorded], clocks: &Clocks) {
         let times = clocks.0.lock().unwrap();
-        let key = |recorded: &Recorded| (recorded.seq, recorded.participant.clone());
         self.moments.extend(events.iter().map(|recorded| (key(recorded), (times.boots, times.since_boot))));
     }
 
@@ -135,7 +134,7 @@ impl Truth {
 
     /// Checks that between any two events of one boot as much time passed on the board as in truth.
     pub fn verify(&self, events: &[Recorded]) {
-        let moment = |one: &Recorded| self.moments.get(&(one.seq, one.participant.clone())).copied();
+        let moment = |one: &Recorded| self.moments.get(&key(one)).copied();
         let known = events.iter().filter_map(|one| Some((one.seq, one.at.millis(), moment(one)?)));
         let known: Vec<_> = known.collect();
         for pair in known.windows(2) {
@@ -146,4 +145,8 @@ impl Truth {
             assert!(next_at >= at, "time went back before event {seq}");
         }
     }
+}
+
+fn key(recorded: &Recorded) -> (u64, ParticipantId, Timestamp) {
+    (recorded.seq, recorded.participant.clone(), recorded.at)
 }
