@@ -9,7 +9,7 @@
 //
 // # The shape
 //
-// There is no daemon. Every process (an IDE's `callboard mcp`, `callboard serve`, a command of the CLI) is a
+// No daemon runs. Each process (an IDE's `callboard mcp`, `callboard serve`, a command of the CLI) is a
 // *participant*: it holds a replica of the `state` in memory, and the exclusive append to the `journal` decides who
 // wins.
 //
@@ -18,7 +18,7 @@
 // The writer takes the journal's lock, catches up with what others appended, lets the operation *decide* on events,
 // *applies* them, appends them to the journal in one transaction and frees the lock. A round for all that was committed
 // meanwhile follows: the journal is synced, the state file (`statefile`) replaced, and only then they are answered;
-// refusals wait for their batch, too. What was recorded goes to the feed, for whoever listens.
+// refusals wait for their batch, too. What was recorded goes to the feed, which listeners read.
 //
 // # Where a change goes
 //

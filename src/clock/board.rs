@@ -1,5 +1,5 @@
-//! The board's time. Within one boot it runs as the machine's boot clock does, which nothing sets, in all processes
-//! alike. The wall clock, which may be wrong or jump, is asked only when there is no earlier mark of the same boot.
+//! The board's time. It runs as the machine's boot clock does, in all processes alike: nothing sets that clock. The wall
+//! clock may be wrong or jump, so it counts only until the first mark of a boot.
 
 use std::fmt;
 

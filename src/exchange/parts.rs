@@ -24,7 +24,7 @@ pub fn below(nodes: Vec<(Node, Option<String>)>, report: &mut Report) -> Vec<Nod
                 true => "that is a part of it, or is nested too deeply",
                 false => "no other item has that id",
             };
-            report.note(&path, node.line, format!("it is no part of {parent}: {why}"));
+            report.note(&path, node.line, format!("not put below {parent}: {why}"));
             node.metadata.insert(PARENT.to_owned(), parent.as_str().into());
         }
         parts.entry(found).or_default().push(node);

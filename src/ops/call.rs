@@ -61,7 +61,7 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call by the board's owner, of which nothing else is known.
+    /// A call by the board's owner. All other fields have their defaults.
     pub fn new(
         now: Timestamp,
         seed: u64,

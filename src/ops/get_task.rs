@@ -35,7 +35,7 @@ pub struct Reply {
     pub effective_priority: Option<u8>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Waiting>,
-    /// Minutes from claim to end of its attempts, of which the last 20 are kept
+    /// Minutes from claim to end, added up over its last 20 attempts
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual_minutes: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -76,7 +76,7 @@ pub trait Operation: 'static {
     /// True if branch and head of the caller's worktree are recorded, so that they are read anew for the call.
     const PLACED: bool = false;
 
-    /// Files that the call says are done, of which git is asked before whether they are committed.
+    /// Files that the call says are done. Git is asked before the call whether they are committed.
     fn done_files(_params: &Self::Params) -> Vec<&str> {
         Vec::new()
     }

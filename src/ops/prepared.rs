@@ -44,7 +44,7 @@ pub trait Prepared: Send + Sync {
 pub struct Parsed<O: Operation> {
     params: O::Params,
     redacted: usize,
-    /// Parsed together with the call, because there is no time for it under the board's lock.
+    /// Parsed with the call, so that it takes no time under the board's lock.
     steps: Result<Option<Steps>, Refusal>,
     /// Where the caller finds the reply as it is; `None` if the caller wants only its JSON.
     pub(super) reply: Option<Slot<O>>,

@@ -52,7 +52,7 @@ fn items_that_are_nested_too_deeply_are_named_and_fill_no_stack() {
     let first = reply(&board, &["import", "option-b", "state.json"]);
     assert_eq!(first["items"], 3_000);
     let notes = first["report"]["notes"].to_string();
-    assert!(notes.contains("it is no part of t2900: that is a part of it, or is nested too deeply"), "{notes:.300}");
+    assert!(notes.contains("not put below t2900: that is a part of it, or is nested too deeply"), "{notes:.300}");
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn what_a_board_names_and_does_not_have_is_kept_and_said() {
     let report = reply(&board, &["import", "option-a", "in"])["report"].take();
     let notes = report["notes"].to_string();
     for part in [
-        "it is no part of gone: no other item has that id",
-        "it is no part of t4: that is a part of it",
+        "not put below gone: no other item has that id",
+        "not put below t4: that is a part of it",
         "no heading with ## is above it: Watch the lock.",
     ] {
         assert!(notes.contains(part), "{part}: {notes}");
