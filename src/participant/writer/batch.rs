@@ -47,7 +47,7 @@ impl Writer {
         board.check_writable()?;
         self.clock.settle(|| board.lock.mark());
         self.clock.now(board.state.board().last_activity);
-        // Before the first event of a boot is appended, so that nobody dates the next one otherwise.
+        // Before the first event of a boot is appended, so that all processes date the next one alike.
         self.note_mark();
         let Some(board) = &mut self.board else { return Ok(None) };
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());

@@ -220,8 +220,8 @@ impl Writer {
         }
     }
 
-    /// Puts the state file back if it is missing or behind: somebody has deleted it, or the process that was to show an
-    /// event has died. If another process holds the file's lock, that one is about to show it.
+    /// Puts the state file back if it is missing or behind: it was deleted, or the process that was to show an event has
+    /// died. If another process holds the file's lock, that one is about to show it.
     pub(super) fn show_again(&mut self) {
         let is_due = !self.rounds.is_owed() && !self.rounds.is_under_way() && self.unshown.is_none();
         let Some(board) = self.board.as_ref().filter(|_| is_due && self.unwritable.is_none()) else { return };
