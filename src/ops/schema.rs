@@ -38,10 +38,11 @@ fn settings() -> SchemaSettings {
 }
 
 fn inlined() -> SchemaSettings {
-    SchemaSettings::draft2020_12().with(|settings| {
+    let inlined = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
-    })
+    });
+    inlined.with_transform(Joined)
 }
 
 fn object<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
@@ -99,6 +100,20 @@ pub fn summary(schema: &Map<String, Value>) -> String {
         format!("{name}{}", if optional { "?" } else { "" })
     });
     names.collect::<Vec<_>>().join(", ")
+}
+
+/// Joins the lines of a paragraph: where the source breaks them says nothing.
+#[derive(Clone)]
+struct Joined;
+
+impl Transform for Joined {
+    fn transform(&mut self, schema: &mut Schema) {
+        if let Some(Value::String(description)) = schema.get_mut("description") {
+            let paragraphs = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+            *description = paragraphs.collect::<Vec<_>>().join("\n\n");
+        }
+        transform_subschemas(self, schema);
+    }
 }
 
 /// Removes `format: uint32` and `default: null`, which clients warn about and models pay for.
