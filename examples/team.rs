@@ -1,5 +1,5 @@
-//! A leader plans ten tasks, and four worker processes do them over MCP on stdio. One is killed in the middle of its
-//! task, and another takes that task over.
+//! A leader plans ten tasks, and four worker processes do them over MCP on stdio. One is killed in
+//! the middle of its task, and another takes that task over.
 //!
 //! Run it with `cargo build && cargo run --example team`.
 
@@ -20,7 +20,8 @@ const WORKERS: [&str; 4] = ["ada", "grace", "edsger", "barbara"];
 fn main() -> Outcome<()> {
     let board = tempfile::tempdir()?.keep().join(".coordination");
     println!("board: {}", board.display());
-    // A minute of grace is right for people; here nobody wants to wait that long for a process that does not come back.
+    // A minute of grace is right for people; here nobody wants to wait that long for a process that
+    // does not come back.
     std::fs::create_dir(&board)?;
     std::fs::write(board.join("config.toml"), "[policy]\ngrace_seconds = 2\n")?;
     let mut leader = Agent::start(&board)?;
@@ -32,14 +33,19 @@ fn main() -> Outcome<()> {
             let (board, somebody_died) = (&board, &somebody_died);
             scope.spawn(move || work(name, board, somebody_died))
         });
-        workers.into_iter().try_for_each(|worker| worker.join().expect("a worker's thread panicked"))
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().expect("a worker's thread panicked"))
     })?;
     report(&mut leader, &board)
 }
 
 /// The plan: two sources, a module from each, their tests, and tasks that need several of them.
 fn plan(leader: &mut Agent) -> Outcome<()> {
-    leader.call("init_coordination", json!({"goal": "a tiny parser", "master_plan": "lex, parse, print, document"}))?;
+    leader.call(
+        "init_coordination",
+        json!({"goal": "a tiny parser", "master_plan": "lex, parse, print, document"}),
+    )?;
     let tasks = json!([
         {"id": "lexer", "description": "write the lexer", "priority": 1},
         {"id": "grammar", "description": "write the grammar down", "priority": 1},
@@ -58,8 +64,8 @@ fn plan(leader: &mut Agent) -> Outcome<()> {
     Ok(())
 }
 
-/// The loop that the prompt `work` tells a model to follow. The first worker to start on the parser dies before it
-/// finishes.
+/// The loop that the prompt `work` tells a model to follow. The first worker to start on the parser
+/// dies before it finishes.
 fn work(name: &str, board: &Path, somebody_died: &AtomicBool) -> Outcome<()> {
     let mut agent = Agent::start(board)?;
     agent.call("register_agent", json!({"agent_id": name, "role": "worker"}))?;
@@ -84,7 +90,8 @@ fn work(name: &str, board: &Path, somebody_died: &AtomicBool) -> Outcome<()> {
             return agent.kill();
         }
         let output = format!("{task} by {name}");
-        agent.call("complete_task", json!({"agent_id": name, "task_id": task, "output": output}))?;
+        agent
+            .call("complete_task", json!({"agent_id": name, "task_id": task, "output": output}))?;
     }
 }
 
@@ -92,8 +99,11 @@ fn report(leader: &mut Agent, board: &Path) -> Outcome<()> {
     let tasks = leader.call("get_all_tasks", json!({}))?;
     let tasks = tasks["tasks"].as_array().cloned().unwrap_or_default();
     let done = tasks.iter().filter(|task| task["status"] == "done").count();
-    let again: BTreeSet<_> =
-        tasks.iter().filter(|task| task["attempt"] != 1).map(|task| task["id"].to_string()).collect();
+    let again: BTreeSet<_> = tasks
+        .iter()
+        .filter(|task| task["attempt"] != 1)
+        .map(|task| task["id"].to_string())
+        .collect();
     println!("leader: {done} of {} tasks are done; more than one attempt: {again:?}", tasks.len());
     println!("state:  {}", board.join("mcp-state.json").display());
     if done == 10 && again == BTreeSet::from(["\"parser\"".to_owned()]) {
@@ -113,13 +123,18 @@ struct Agent {
 impl Agent {
     fn start(board: &Path) -> Outcome<Self> {
         let mut command = Command::new(callboard()?);
-        command.arg("mcp").env("COORDINATION_DIR", board).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .arg("mcp")
+            .env("COORDINATION_DIR", board)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut process = command.spawn()?;
         let input = process.stdin.take().ok_or("no standard input")?;
         let output = BufReader::new(process.stdout.take().ok_or("no standard output")?);
         let mut agent = Self { process, input, output, last_id: 0 };
         let client = json!({"name": "team", "version": "1"});
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        let hello =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         agent.request("initialize", hello)?;
         agent.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
         Ok(agent)
@@ -135,7 +150,9 @@ impl Agent {
 
     fn request(&mut self, method: &str, params: Value) -> Outcome<Value> {
         self.last_id += 1;
-        self.send(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}))?;
+        self.send(
+            &json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}),
+        )?;
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {
@@ -164,5 +181,7 @@ impl Agent {
 fn callboard() -> Outcome<PathBuf> {
     let example = std::env::current_exe()?;
     let built = example.parent().and_then(Path::parent).map(|dir| dir.join("callboard"));
-    built.filter(|path| path.exists()).ok_or_else(|| "callboard is not built: run `cargo build` first".into())
+    built
+        .filter(|path| path.exists())
+        .ok_or_else(|| "callboard is not built: run `cargo build` first".into())
 }

@@ -1,5 +1,5 @@
-//! Files of artifacts, below `artifacts/<task>/`: each is written whole, under a name with its hash, before the board
-//! hears of it.
+//! Files of artifacts, below `artifacts/<task>/`: each is written whole, under a name with its
+//! hash, before the board hears of it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -22,7 +22,13 @@ use crate::state::time::Timestamp;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Writes the file and returns the artifact; the same content again writes nothing.
-pub fn keep(board: &Path, task: &TaskId, name: &str, source: &Source, at: Timestamp) -> Result<Artifact, Refusal> {
+pub(crate) fn keep(
+    board: &Path,
+    task: &TaskId,
+    name: &str,
+    source: &Source,
+    at: Timestamp,
+) -> Result<Artifact, Refusal> {
     let content = match source {
         Source::Text(text) => cleaned(text.as_bytes().to_vec()),
         Source::Path(path) => {
@@ -32,7 +38,14 @@ pub fn keep(board: &Path, task: &TaskId, name: &str, source: &Source, at: Timest
     };
     limit::ARTIFACT.check(content.len())?;
     let bytes = content.len() as u64;
-    let artifact = Artifact { name: name.to_owned(), bytes, sha256: sha256(&content), agent: None, attempt: None, at };
+    let artifact = Artifact {
+        name: name.to_owned(),
+        bytes,
+        sha256: sha256(&content),
+        agent: None,
+        attempt: None,
+        at,
+    };
     place(board, task, &artifact.file(), &content).map_err(|error| failed(&error))?;
     Ok(artifact)
 }
@@ -45,7 +58,8 @@ fn unread(error: io::Error) -> Refusal {
     Refusal::ArtifactUnread { detail: error.to_string() }
 }
 
-/// The content without its secrets. In a JSON document, fields tell more about secrets than plain text does.
+/// The content without its secrets. In a JSON document, fields tell more about secrets than plain
+/// text does.
 fn cleaned(content: Vec<u8>) -> Vec<u8> {
     if let Some((clean, _)) = str::from_utf8(&content).ok().and_then(redact::document) {
         return clean.into_bytes();
@@ -53,24 +67,29 @@ fn cleaned(content: Vec<u8>) -> Vec<u8> {
     redact::bytes(&content).map_or(content, |(clean, _)| clean)
 }
 
-/// Refuses the board's own files, under whatever name: opening the journal's and closing it again would drop SQLite's
-/// locks on it in this process.
+/// Refuses the board's own files, under whatever name: opening the journal's and closing it again
+/// would drop SQLite's locks on it in this process.
 fn is_none_of(board: &Path, path: &Path) -> Result<(), Refusal> {
     let refused = || {
-        let detail = "the file is one of the board's own; `callboard backup` copies the board, and `callboard state` prints \
-                      it: attach what it wrote";
+        let detail = "the file is one of the board's own; `callboard backup` copies the board, \
+                      and `callboard state` prints it: attach what it wrote";
         Err(Refusal::ArtifactUnread { detail: detail.to_owned() })
     };
     let canonical = path.canonicalize().map_err(unread)?;
-    if canonical.parent().is_some_and(|parent| board.canonicalize().is_ok_and(|board| board == parent)) {
+    if canonical
+        .parent()
+        .is_some_and(|parent| board.canonicalize().is_ok_and(|board| board == parent))
+    {
         return refused();
     }
-    let identity = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let identity =
+        |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     let own = fs::read_dir(board).into_iter().flatten().flatten().map(|entry| entry.path());
     let given = identity(path);
-    match own.map(|own| identity(&own)).any(|own| own.is_some() && own == given) {
-        true => refused(),
-        false => Ok(()),
+    if own.map(|own| identity(&own)).any(|own| own.is_some() && own == given) {
+        refused()
+    } else {
+        Ok(())
     }
 }
 
@@ -80,7 +99,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file: File = opened.map_err(unread)?;
     if !file.metadata().map_err(unread)?.is_file() {
-        return Err(Refusal::ArtifactUnread { detail: "the path leads to no regular file".to_owned() });
+        return Err(Refusal::ArtifactUnread {
+            detail: "the path leads to no regular file".to_owned(),
+        });
     }
     let mut content = Vec::new();
     file.take(limit::ARTIFACT.max as u64 + 1).read_to_end(&mut content).map_err(unread)?;

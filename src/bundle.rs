@@ -1,9 +1,11 @@
-//! `bundles/<scope>/`: context bundles, each in a file of its own that nobody changes once it is there.
+//! `bundles/<scope>/`: context bundles, each in a file of its own that nobody changes once it is
+//! there.
 //!
-//! A file holds the JSON of a [`Bundle`]; its name begins with the time and ends with the first digits of its SHA-256.
-//! `prev_sha` is the whole SHA-256 of the bundle before it in the same scope. `latest.json` names the newest bundle and
-//! is only a pointer: when it and the files disagree, the files are right. A damaged file is renamed to
-//! `*.quarantined-N` by whoever finds it, and the one before it counts. Writers hold the lock of the scope's directory.
+//! A file holds the JSON of a [`Bundle`]; its name begins with the time and ends with the first
+//! digits of its SHA-256. `prev_sha` is the whole SHA-256 of the bundle before it in the same
+//! scope. `latest.json` names the newest bundle and is only a pointer: when it and the files
+//! disagree, the files are right. A damaged file is renamed to `*.quarantined-N` by whoever finds
+//! it, and the one before it counts. Writers hold the lock of the scope's directory.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +17,8 @@ use serde_json::Value;
 use crate::private::{Dir, PrivateError};
 use crate::sealed::{self, Latest, ReadError};
 use crate::state::bundle::{
-    Asked, Bundle, BundleName, Content, Listed, Listing, Loaded, Problem, Saved, Scope, Told, VERSION, Verification,
+    Asked, Bundle, BundleName, Content, Listed, Listing, Loaded, Problem, Saved, Scope, Told,
+    VERSION, Verification,
 };
 use crate::state::limit::{self, BUNDLES_KEPT};
 use crate::state::refusal::Refusal;
@@ -23,7 +26,7 @@ use crate::state::time::Timestamp;
 use crate::{harmless, redact};
 
 /// Directory of the bundles, in the board's directory.
-pub const DIRECTORY: &str = "bundles";
+pub(crate) const DIRECTORY: &str = "bundles";
 /// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(20);
 const QUARANTINED: &str = ".quarantined-";
@@ -33,7 +36,7 @@ const PROBLEMS: usize = 100;
 const MAX_BYTES: u64 = 2 * limit::BUNDLE.max as u64;
 
 /// The bundles in one directory.
-pub struct Bundles {
+pub(crate) struct Bundles {
     path: PathBuf,
 }
 
@@ -70,12 +73,12 @@ struct Look {
 }
 
 impl Bundles {
-    pub fn at(path: &Path) -> Self {
+    pub(crate) fn at(path: &Path) -> Self {
         // With a slash at its end, a symbolic link would be followed.
         Self { path: path.components().collect() }
     }
 
-    pub fn answer(&self, asked: &Asked, now: Timestamp) -> Result<Told, Refusal> {
+    pub(crate) fn answer(&self, asked: &Asked, now: Timestamp) -> Result<Told, Refusal> {
         match asked {
             Asked::Save { scope, content, dry_run } => {
                 let (content, redacted) = cleaned(content)?;
@@ -92,10 +95,13 @@ impl Bundles {
                 let redacted = of_change + redact::value(&mut text);
                 let text = text.as_str().filter(|text| !text.trim().is_empty());
                 if text.is_none() && change.is_empty() {
-                    return Err(Refusal::Empty { what: "the refinement (text, prompts, settings and context)" });
+                    return Err(Refusal::Empty {
+                        what: "the refinement (text, prompts, settings and context)",
+                    });
                 }
-                let saved =
-                    self.save(&scope, *dry_run, now, |newest| refined(newest, &scope, &change, text, prev_sha))?;
+                let saved = self.save(&scope, *dry_run, now, |newest| {
+                    refined(newest, &scope, &change, text, prev_sha)
+                })?;
                 Ok(Told::Saved(Saved { redacted, ..saved }))
             }
             Asked::Load { scope, content, dry_run } => {
@@ -110,8 +116,12 @@ impl Bundles {
     }
 
     /// Number of scopes that have bundles, as far as can be seen.
-    pub fn scopes(&self) -> usize {
-        self.open().ok().flatten().and_then(|base| folders(&base).ok()).map_or(0, |folders| folders.len())
+    pub(crate) fn scopes(&self) -> usize {
+        self.open()
+            .ok()
+            .flatten()
+            .and_then(|base| folders(&base).ok())
+            .map_or(0, |folders| folders.len())
     }
 
     /// The directory of all bundles; `None` if there are none yet.
@@ -127,9 +137,17 @@ impl Bundles {
         }
         let missing = || self.failed(io::ErrorKind::NotFound.into());
         let name = self.path.file_name().and_then(|name| name.to_str()).ok_or_else(missing)?;
-        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = self
+            .path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let parent = parent.canonicalize().map_err(|error| failed(parent, &error))?;
-        let (dir, _) = Dir::open(&parent).map_err(refused)?.ok_or_else(missing)?.make_dir(name).map_err(refused)?;
+        let (dir, _) = Dir::open(&parent)
+            .map_err(refused)?
+            .ok_or_else(missing)?
+            .make_dir(name)
+            .map_err(refused)?;
         dir.inspect().map_err(refused)?;
         Ok(dir)
     }
@@ -145,7 +163,8 @@ impl Bundles {
         let base = self.make()?;
         let folder = scope.folder();
         if base.dir(&folder).map_err(refused)?.is_none() {
-            limit::BUNDLE_SCOPES.check(folders(&base).map_err(|error| self.failed(error))?.len() + 1)?;
+            limit::BUNDLE_SCOPES
+                .check(folders(&base).map_err(|error| self.failed(error))?.len() + 1)?;
         }
         let (dir, _) = base.make_dir(&folder).map_err(refused)?;
         dir.keep_private().map_err(refused)?;
@@ -184,7 +203,8 @@ impl Bundles {
             let look = kept.as_ref().map_or_else(|| Ok(Look::default()), Kept::look)?;
             let content = content(look.newest.as_ref())?;
             let quarantined = kept.iter().flat_map(|kept| kept.problems(&look)).collect();
-            return saved(scope, look.newest, content, now, None).map(|saved| Saved { quarantined, ..saved });
+            return saved(scope, look.newest, content, now, None)
+                .map(|saved| Saved { quarantined, ..saved });
         }
         let kept = self.make_kept(scope)?;
         let _lock = kept.lock()?;
@@ -192,7 +212,8 @@ impl Bundles {
         let quarantined = kept.problems(&look);
         let content = content(look.newest.as_ref())?;
         kept.mend(&look)?;
-        saved(scope, look.newest, content, now, Some(&kept)).map(|saved| Saved { quarantined, ..saved })
+        saved(scope, look.newest, content, now, Some(&kept))
+            .map(|saved| Saved { quarantined, ..saved })
     }
 
     fn load(&self, scope: &Scope, dry_run: bool) -> Result<Loaded, Refusal> {
@@ -219,11 +240,15 @@ impl Bundles {
                 Err(refusal) => Err(refusal),
             };
             // What is sound can be loaded all the same.
-            let told = |refusal| format!("what is wrong with the bundles of this scope stays as it is: {refusal}");
+            let told = |refusal| {
+                format!("what is wrong with the bundles of this scope stays as it is: {refusal}")
+            };
             warning = mended.err().map(told);
         }
         let quarantined = kept.problems(&look);
-        let Some(mut newest) = look.newest else { return Ok(Loaded { quarantined, warning, ..nothing() }) };
+        let Some(mut newest) = look.newest else {
+            return Ok(Loaded { quarantined, warning, ..nothing() });
+        };
         // The file may come from elsewhere, so its content is cleaned again.
         newest.bundle.content = cleaned(&newest.bundle.content)?.0;
         Ok(Loaded {
@@ -238,7 +263,12 @@ impl Bundles {
     }
 
     /// Lists bundles, newest first in each scope.
-    fn list(&self, scope: Option<&Scope>, after: Option<&str>, limit: usize) -> Result<Listing, Refusal> {
+    fn list(
+        &self,
+        scope: Option<&Scope>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Listing, Refusal> {
         let mut listing = Listing { bundles: Vec::new(), next: None };
         let after = after.map(|after| after.split_once('/').unwrap_or((after, "")));
         for kept in self.kept_of(scope)? {
@@ -279,7 +309,10 @@ impl Kept {
     fn lock(&self) -> Result<File, Refusal> {
         let lock = self.dir.lock(PATIENCE).map_err(|error| self.failed(error))?;
         lock.ok_or_else(|| {
-            self.failed(io::Error::new(io::ErrorKind::TimedOut, "another process writes there and does not end"))
+            self.failed(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "another process writes there and does not end",
+            ))
         })
     }
 
@@ -296,23 +329,30 @@ impl Kept {
     }
 
     fn newer(&self, name: &BundleName) -> Refusal {
-        let detail = format!("{} was written by a newer callboard, so this one must be updated", self.path(name));
+        let detail = format!(
+            "{} was written by a newer callboard, so this one must be updated",
+            self.path(name)
+        );
         Refusal::BundlesFailed { detail }
     }
 
     fn read(&self, name: &BundleName) -> Result<Sound, Unsound> {
-        let (bytes, sha256) = sealed::read(&self.dir, name, MAX_BYTES).map_err(|error| match error {
-            ReadError::NotFound => Unsound::Io(io::ErrorKind::NotFound.into()),
-            ReadError::Damaged(detail) => Unsound::Damaged(detail),
-            ReadError::Io(error) => Unsound::Io(error),
-        })?;
-        let unread = |error: serde_json::Error| Unsound::Damaged(format!("it cannot be understood: {error}"));
+        let (bytes, sha256) =
+            sealed::read(&self.dir, name, MAX_BYTES).map_err(|error| match error {
+                ReadError::NotFound => Unsound::Io(io::ErrorKind::NotFound.into()),
+                ReadError::Damaged(detail) => Unsound::Damaged(detail),
+                ReadError::Io(error) => Unsound::Io(error),
+            })?;
+        let unread = |error: serde_json::Error| {
+            Unsound::Damaged(format!("it cannot be understood: {error}"))
+        };
         let value: Value = serde_json::from_slice(&bytes).map_err(unread)?;
         if value["version"].as_str().is_some_and(|version| version != VERSION) {
             return Err(Unsound::Newer);
         }
         let bundle: Bundle = serde_json::from_value(value).map_err(unread)?;
-        let folder = Scope::of(Some(&bundle.scope_key), &bundle.content).map(|scope| scope.folder());
+        let folder =
+            Scope::of(Some(&bundle.scope_key), &bundle.content).map(|scope| scope.folder());
         if folder.as_deref() != Ok(&self.folder)
             || self.scope.as_ref().is_some_and(|own| own.as_str() != bundle.scope_key)
         {
@@ -324,10 +364,13 @@ impl Kept {
         Ok(Sound { name: name.clone(), bundle, sha256, bytes: bytes.len() })
     }
 
-    /// What is wrong with the link from `sound` to the bundle before it; `older` are all the names before its own.
+    /// What is wrong with the link from `sound` to the bundle before it; `older` are all the names
+    /// before its own.
     fn broken_link(&self, sound: &Sound, older: &[BundleName]) -> Result<Option<String>, Refusal> {
         let Some(prev) = &sound.bundle.prev_sha else {
-            return Ok((!older.is_empty()).then(|| "it names none before it, and there are".to_owned()));
+            return Ok(
+                (!older.is_empty()).then(|| "it names none before it, and there are".to_owned())
+            );
         };
         if older.is_empty() {
             // The bundle before it was pruned.
@@ -341,11 +384,15 @@ impl Kept {
             }
         }
         let all = self.dir.names().map_err(|error| self.failed(error))?;
-        let moved = all.iter().filter_map(|name| BundleName::parse(name.split_once(QUARANTINED)?.0));
+        let moved =
+            all.iter().filter_map(|name| BundleName::parse(name.split_once(QUARANTINED)?.0));
         if moved.into_iter().any(|name| prev.starts_with(name.hash())) {
             return Ok(None);
         }
-        Ok(Some(format!("the bundle before it ({}…) is missing", prev.chars().take(8).collect::<String>())))
+        Ok(Some(format!(
+            "the bundle before it ({}…) is missing",
+            prev.chars().take(8).collect::<String>()
+        )))
     }
 
     /// Finds the newest sound bundle, and the damaged ones after it. Changes nothing.
@@ -376,7 +423,9 @@ impl Kept {
     /// True if `latest.json` is unreadable or ours, and does not name `newest`.
     fn misleads(&self, newest: &Sound) -> bool {
         let right = pointer_to(newest);
-        let is_ours = |found: &Latest<String>| BundleName::parse(&found.path).is_some() || found.sha256 == right.sha256;
+        let is_ours = |found: &Latest<String>| {
+            BundleName::parse(&found.path).is_some() || found.sha256 == right.sha256
+        };
         self.pointer().is_none_or(|found| is_ours(&found) && found != right)
     }
 
@@ -385,13 +434,15 @@ impl Kept {
     }
 
     fn problems(&self, look: &Look) -> Vec<Problem> {
-        let problem =
-            |(name, problem): &(BundleName, String)| Problem { file: self.path(name), problem: problem.clone() };
+        let problem = |(name, problem): &(BundleName, String)| Problem {
+            file: self.path(name),
+            problem: problem.clone(),
+        };
         look.damaged.iter().take(PROBLEMS).map(problem).collect()
     }
 
-    /// Moves damaged files aside and lets `latest.json` name the newest sound one. Other files in the directory may be
-    /// somebody else's and stay. The caller holds the lock.
+    /// Moves damaged files aside and lets `latest.json` name the newest sound one. Other files in
+    /// the directory may be somebody else's and stay. The caller holds the lock.
     fn mend(&self, look: &Look) -> Result<(), Refusal> {
         for (name, problem) in &look.damaged {
             let aside = self.dir.quarantine(name.as_str()).map_err(|error| self.failed(error))?;
@@ -427,7 +478,9 @@ impl Kept {
                 ..listed
             },
             Err(Unsound::Damaged(problem)) => Listed { problem: Some(problem), ..listed },
-            Err(Unsound::Newer) => Listed { problem: Some("it was written by a newer callboard".to_owned()), ..listed },
+            Err(Unsound::Newer) => {
+                Listed { problem: Some("it was written by a newer callboard".to_owned()), ..listed }
+            }
             Err(Unsound::Io(error)) => return Err(self.failed(error)),
         })
     }
@@ -447,18 +500,25 @@ impl Kept {
                 Err(Unsound::Newer) => Some("it was written by a newer callboard".to_owned()),
                 Err(Unsound::Io(error)) => Some(error.to_string()),
             };
-            report.problems.extend(problem.map(|problem| Problem { file: self.path(name), problem }));
+            report
+                .problems
+                .extend(problem.map(|problem| Problem { file: self.path(name), problem }));
         }
         let (file, pointer) = (format!("{}/{}", self.folder, sealed::LATEST), self.pointer());
         match (pointer, newest.as_ref()) {
             (Some(found), Some(newest)) if found == pointer_to(newest) => {}
             (None, None) => {}
             (None, Some(_)) => {
-                let problem = "it is missing or cannot be understood; the next load writes it".to_owned();
+                let problem =
+                    "it is missing or cannot be understood; the next load writes it".to_owned();
                 report.problems.push(Problem { file, problem });
             }
             (Some(found), newest) => {
-                let next = if newest.is_none() { "; there is none, and the next save has it name one" } else { "" };
+                let next = if newest.is_none() {
+                    "; there is none, and the next save has it name one"
+                } else {
+                    ""
+                };
                 let found = harmless_name(&found.path);
                 let problem = format!("it names {found}, which is not the newest sound one{next}");
                 report.problems.push(Problem { file, problem });
@@ -466,7 +526,9 @@ impl Kept {
         }
         let all = self.dir.names().map_err(|error| self.failed(error))?;
         let aside = all.iter().filter(|name| name.contains(QUARANTINED));
-        report.quarantined.extend(aside.map(|name| format!("{}/{}", self.folder, harmless_name(name))));
+        report
+            .quarantined
+            .extend(aside.map(|name| format!("{}/{}", self.folder, harmless_name(name))));
         Ok(())
     }
 }
@@ -477,10 +539,15 @@ fn harmless_name(name: &str) -> String {
 }
 
 fn pointer_to(sound: &Sound) -> Latest<String> {
-    Latest { version: VERSION.to_owned(), path: sound.name.to_string(), sha256: sound.sha256.clone() }
+    Latest {
+        version: VERSION.to_owned(),
+        path: sound.name.to_string(),
+        sha256: sound.sha256.clone(),
+    }
 }
 
-/// Writes the bundle that follows `newest`, if its content differs. Without `kept` (a dry run) writes nothing.
+/// Writes the bundle that follows `newest`, if its content differs. Without `kept` (a dry run)
+/// writes nothing.
 fn saved(
     scope: &Scope,
     newest: Option<Sound>,
@@ -504,7 +571,12 @@ fn saved(
     if let Some(newest) = newest.as_ref().filter(|newest| newest.bundle.content == content) {
         reply.path = Some(format!("{}/{}", scope.folder(), newest.name));
         reply.prev_sha.clone_from(&newest.bundle.prev_sha);
-        return Ok(Saved { already: true, sha256: Some(newest.sha256.clone()), bytes: newest.bytes, ..reply });
+        return Ok(Saved {
+            already: true,
+            sha256: Some(newest.sha256.clone()),
+            bytes: newest.bytes,
+            ..reply
+        });
     }
     // Its name sorts after all others, however much the clocks of two processes differ.
     let at = newest.as_ref().map_or(now, |newest| now.max(newest.name.at() + 1));
@@ -515,7 +587,8 @@ fn saved(
     limit::BUNDLE.check(bytes.len())?;
     reply.bytes = bytes.len();
     let Some(kept) = kept else { return Ok(reply) };
-    let (name, sha256) = sealed::put(&kept.dir, at, &bytes, VERSION, "bundle").map_err(|error| kept.failed(error))?;
+    let (name, sha256) = sealed::put(&kept.dir, at, &bytes, VERSION, "bundle")
+        .map_err(|error| kept.failed(error))?;
     let names = kept.names()?;
     for name in &names[..names.len().saturating_sub(BUNDLES_KEPT)] {
         kept.dir.remove(name.as_str()).map_err(|error| kept.failed(error))?;
@@ -531,9 +604,13 @@ fn refined(
     text: Option<&str>,
     expected: &Option<String>,
 ) -> Result<Content, Refusal> {
-    let newest = newest.ok_or_else(|| Refusal::NothingToRefine { scope: scope.as_str().to_owned() })?;
+    let newest =
+        newest.ok_or_else(|| Refusal::NothingToRefine { scope: scope.as_str().to_owned() })?;
     if let Some(given) = expected.as_ref().filter(|given| **given != newest.sha256) {
-        return Err(Refusal::BundleMoved { given: given.chars().take(64).collect(), newest: newest.sha256.clone() });
+        return Err(Refusal::BundleMoved {
+            given: given.chars().take(64).collect(),
+            newest: newest.sha256.clone(),
+        });
     }
     let content = newest.bundle.content.clone().refined(change, text);
     content.check().map(|()| content)
@@ -543,10 +620,14 @@ fn given(scope: &Option<String>) -> Result<Option<Scope>, Refusal> {
     scope.as_deref().map(|scope| scope_of(Some(scope), &Content::default())).transpose()
 }
 
-/// A scope is written down and tells bundles apart, so it must not hold a secret and cannot be redacted.
+/// A scope is written down and tells bundles apart, so it must not hold a secret and cannot be
+/// redacted.
 fn scope_of(given: Option<&str>, content: &Content) -> Result<Scope, Refusal> {
     let clean = given.map(|given| harmless::text(given).unwrap_or_else(|| given.to_owned()));
-    if clean.as_deref().is_some_and(|clean| redact::text(clean).is_some() || clean.contains(redact::MARK)) {
+    if clean
+        .as_deref()
+        .is_some_and(|clean| redact::text(clean).is_some() || clean.contains(redact::MARK))
+    {
         return Err(Refusal::SecretScope);
     }
     Scope::of(clean.as_deref(), content)
@@ -574,8 +655,9 @@ fn refused(error: PrivateError) -> Refusal {
 
 fn failed(path: &Path, error: &io::Error) -> Refusal {
     // An error about a private file already names its place.
-    match error.get_ref().is_some_and(|inner| inner.is::<PrivateError>()) {
-        true => Refusal::BundlesFailed { detail: error.to_string() },
-        false => Refusal::BundlesFailed { detail: format!("{}: {error}", path.display()) },
+    if error.get_ref().is_some_and(|inner| inner.is::<PrivateError>()) {
+        Refusal::BundlesFailed { detail: error.to_string() }
+    } else {
+        Refusal::BundlesFailed { detail: format!("{}: {error}", path.display()) }
     }
 }

@@ -62,25 +62,26 @@ pub fn boot() -> &'static str {
     })
 }
 
-/// On Linux rustix asks the kernel itself, so that no library that is loaded before libc can fake these clocks.
+/// On Linux rustix asks the kernel itself, so that no library that is loaded before libc can fake
+/// these clocks.
 #[cfg(not(target_vendor = "apple"))]
 mod kernel {
     use std::time::Duration;
 
     use rustix::time::{ClockId, clock_gettime};
 
-    pub fn wall() -> Duration {
+    pub(super) fn wall() -> Duration {
         read(ClockId::Realtime)
     }
 
-    pub fn since_boot() -> Duration {
+    pub(super) fn since_boot() -> Duration {
         #[cfg(target_os = "linux")]
         return read(ClockId::Boottime);
         #[cfg(not(target_os = "linux"))]
         awake()
     }
 
-    pub fn awake() -> Duration {
+    pub(super) fn awake() -> Duration {
         read(ClockId::Monotonic)
     }
 
@@ -113,7 +114,8 @@ mod kernel {
     }
 }
 
-/// A clock that stands still until it is moved: for tests and simulation. A clone shows the same time.
+/// A clock that stands still until it is moved: for tests and simulation. A clone shows the same
+/// time.
 #[derive(Clone, Default)]
 pub struct ManualClock(Arc<Mutex<Times>>);
 
@@ -134,7 +136,12 @@ impl ManualClock {
     /// The clock of this machine as it will be after `span`.
     pub fn after(span: Duration) -> Self {
         let (wall, since_boot) = (SystemClock.wall(), kernel::since_boot());
-        let now = Self(Arc::new(Mutex::new(Times { wall, since_boot, slept: Duration::ZERO, is_real_boot: true })));
+        let now = Self(Arc::new(Mutex::new(Times {
+            wall,
+            since_boot,
+            slept: Duration::ZERO,
+            is_real_boot: true,
+        })));
         now.advance(span);
         now
     }

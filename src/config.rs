@@ -29,7 +29,11 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { state_file: STATE_FILE.to_owned(), policy: Policy::default(), allow_network_filesystem: false }
+        Self {
+            state_file: STATE_FILE.to_owned(),
+            policy: Policy::default(),
+            allow_network_filesystem: false,
+        }
     }
 }
 
@@ -52,9 +56,9 @@ pub fn check_state_file(name: &str) -> Result<(), String> {
     }
     let given: String = name.chars().take(LONGEST_NAME).filter(|c| !c.is_control()).collect();
     Err(format!(
-        "`{given}` cannot be the state file's name: it is one name without a directory, of at most {LONGEST_NAME} letters, \
-         digits, `.`, `_` and `-`, that ends in .json and does not begin like what a board moves aside ({}); for example \
-         board.json",
+        "`{given}` cannot be the state file's name: it is one name without a directory, of at \
+         most {LONGEST_NAME} letters, digits, `.`, `_` and `-`, that ends in .json and does not \
+         begin like what a board moves aside ({}); for example board.json",
         OF_BOARDS.join(", ")
     ))
 }
@@ -84,8 +88,8 @@ pub enum ConfigError {
     SaysOther { path: PathBuf, asked: String },
 }
 
-/// Makes the file with what `ask` sets, as far as that differs from the defaults. A file that is there must say it
-/// already.
+/// Makes the file with what `ask` sets, as far as that differs from the defaults. A file that is
+/// there must say it already.
 pub fn record(board: &Path, ask: impl Fn(&mut Config)) -> Result<(), ConfigError> {
     let path = board.join(FILE);
     let unwritten = |source| ConfigError::Unwritten { path: path.clone(), source };
@@ -108,8 +112,14 @@ pub fn record(board: &Path, ask: impl Fn(&mut Config)) -> Result<(), ConfigError
     file.write_all(new.as_bytes()).map_err(unwritten)?;
     match file.persist_noclobber(&path) {
         // Another process has made it meanwhile.
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists && load(board)? != asked => Err(says_other()),
-        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(unwritten(error.error)),
+        Err(error)
+            if error.error.kind() == io::ErrorKind::AlreadyExists && load(board)? != asked =>
+        {
+            Err(says_other())
+        }
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(unwritten(error.error))
+        }
         _ => Ok(()),
     }
 }
@@ -152,13 +162,16 @@ pub struct Followed {
     told: Option<Found>,
 }
 
-/// What changes when a file is saved: device, inode, length and time of change. `None` if there is no file.
+/// What changes when a file is saved: device, inode, length and time of change. `None` if there is
+/// no file.
 type Found = Option<(u64, u64, u64, (i64, i64))>;
 
-/// How long a change must be over before the file is read: some editors empty a file before they write it, and whoever
-/// deletes a board may begin with this file. Also longer than the resolution of file times.
+/// How long a change must be over before the file is read: some editors empty a file before they
+/// write it, and whoever deletes a board may begin with this file. Also longer than the resolution
+/// of file times.
 const REST: Duration = Duration::from_secs(2);
-/// Shortest time between two looks: every operation would look, and a change need not be seen sooner.
+/// Shortest time between two looks: every operation would look, and a change need not be seen
+/// sooner.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Followed {
@@ -166,13 +179,14 @@ impl Followed {
         // Before the file is read, so that a change meanwhile is noticed later.
         let found = find(board);
         let text = read(board)?;
-        let config = text.as_ref().map_or_else(|| Ok(Config::default()), |text| parse(board, text))?;
+        let config =
+            text.as_ref().map_or_else(|| Ok(Config::default()), |text| parse(board, text))?;
         let seen = has_rested(found).then_some(found);
         Ok(Self { config, text, seen, ..Self::default() })
     }
 
-    /// Reads the file once its last change is some time ago. An unusable file is reported once, and the configuration
-    /// read before stays in force.
+    /// Reads the file once its last change is some time ago. An unusable file is reported once, and
+    /// the configuration read before stays in force.
     pub fn look(&mut self, board: &Path) -> Result<(), ConfigError> {
         if self.looked_at.is_some_and(|looked_at| looked_at.elapsed() < BETWEEN_LOOKS) {
             return Ok(());
@@ -192,7 +206,8 @@ impl Followed {
             return Ok(());
         }
         let usable = read(board).and_then(|text| {
-            let config = text.as_ref().map_or_else(|| Ok(Config::default()), |text| parse(board, text));
+            let config =
+                text.as_ref().map_or_else(|| Ok(Config::default()), |text| parse(board, text));
             Ok((config?, text))
         });
         match usable {
@@ -230,10 +245,13 @@ fn find(board: &Path) -> Found {
     Some((found.dev(), found.ino(), found.len(), (found.ctime(), found.ctime_nsec())))
 }
 
-/// True if the last change is long enough ago; false if there is no file, because then nobody knows.
+/// True if the last change is long enough ago; false if there is no file, because then nobody
+/// knows.
 fn has_rested(found: Found) -> bool {
     let Some((.., (seconds, nanos))) = found else { return false };
-    let (Ok(seconds), Ok(nanos)) = (u64::try_from(seconds), u32::try_from(nanos)) else { return false };
+    let (Ok(seconds), Ok(nanos)) = (u64::try_from(seconds), u32::try_from(nanos)) else {
+        return false;
+    };
     let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
     changed.elapsed().is_ok_and(|rested| rested >= REST)
 }
@@ -242,9 +260,10 @@ fn read(board: &Path) -> Result<Option<String>, ConfigError> {
     let Some(file) = private::read(board, FILE)? else { return Ok(None) };
     let mut text = String::new();
     match file.take(LARGEST).read_to_string(&mut text) {
-        Ok(read) if read as u64 == LARGEST => {
-            Err(ConfigError::Invalid { path: board.join(FILE), detail: format!("it is larger than {LARGEST} bytes") })
-        }
+        Ok(read) if read as u64 == LARGEST => Err(ConfigError::Invalid {
+            path: board.join(FILE),
+            detail: format!("it is larger than {LARGEST} bytes"),
+        }),
         Ok(_) => Ok(Some(text)),
         Err(source) => Err(ConfigError::Unread { path: board.join(FILE), source }),
     }

@@ -1,7 +1,7 @@
 //! Places where a test makes the process die or an operation fail. Release builds have none.
 //!
-//! `CALLBOARD_FAILPOINT=name` kills the process with SIGKILL at the first hit of `name`, `name:N` at the N-th, and
-//! `name:N:error` makes that hit fail with EIO instead.
+//! `CALLBOARD_FAILPOINT=name` kills the process with SIGKILL at the first hit of `name`, `name:N`
+//! at the N-th, and `name:N:error` makes that hit fail with EIO instead.
 
 use std::io;
 
@@ -12,10 +12,11 @@ pub fn hit(_name: &str) -> io::Result<()> {
 }
 
 #[cfg(debug_assertions)]
-pub fn hit(name: &str) -> io::Result<()> {
+pub(crate) fn hit(name: &str) -> io::Result<()> {
     use std::sync::OnceLock;
     static ARMED: OnceLock<Option<armed::Failpoint>> = OnceLock::new();
-    let armed = ARMED.get_or_init(|| armed::Failpoint::parse(&std::env::var("CALLBOARD_FAILPOINT").ok()?));
+    let armed =
+        ARMED.get_or_init(|| armed::Failpoint::parse(&std::env::var("CALLBOARD_FAILPOINT").ok()?));
     armed.as_ref().map_or(Ok(()), |failpoint| failpoint.hit(name))
 }
 
@@ -26,7 +27,7 @@ mod armed {
 
     use rustix::process::{Signal, getpid, kill_process};
 
-    pub struct Failpoint {
+    pub(super) struct Failpoint {
         name: String,
         at: u64,
         fails: bool,
@@ -35,7 +36,7 @@ mod armed {
 
     impl Failpoint {
         /// `None` for what is not `name[:N[:error]]`.
-        pub fn parse(text: &str) -> Option<Self> {
+        pub(super) fn parse(text: &str) -> Option<Self> {
             let mut parts = text.split(':');
             let name = parts.next().filter(|name| !name.is_empty())?.to_owned();
             let at = parts.next().map_or(Some(1), |number| number.parse().ok())?;
@@ -47,7 +48,7 @@ mod armed {
             Some(Self { name, at, fails, hits: AtomicU64::new(0) })
         }
 
-        pub fn hit(&self, name: &str) -> io::Result<()> {
+        pub(super) fn hit(&self, name: &str) -> io::Result<()> {
             if name != self.name || self.hits.fetch_add(1, Ordering::SeqCst) + 1 != self.at {
                 return Ok(());
             }
@@ -66,7 +67,8 @@ mod tests {
     #[test]
     fn only_the_named_hit_fails() {
         let failpoint = Failpoint::parse("before-commit:2:error").expect("a failpoint");
-        let fails = ["before-commit", "after-commit", "before-commit", "before-commit"].map(|name| failpoint.hit(name));
+        let fails = ["before-commit", "after-commit", "before-commit", "before-commit"]
+            .map(|name| failpoint.hit(name));
         assert_eq!(fails.map(|hit| hit.is_err()), [false, false, true, false]);
     }
 

@@ -1,5 +1,5 @@
-//! What kind of file system a path is on. SQLite's write-ahead log and OS file locks need one whose locks and mapped
-//! memory every participant sees, so `doctor` warns of the others.
+//! What kind of file system a path is on. SQLite's write-ahead log and OS file locks need one whose
+//! locks and mapped memory every participant sees, so `doctor` warns of the others.
 
 use std::path::Path;
 
@@ -33,7 +33,8 @@ pub fn kind(path: &Path) -> FileSystem {
     FileSystem { class: class(&name), name }
 }
 
-/// Why nothing should be written to a board at `path`, which lies on `found`; none if there is no objection.
+/// Why nothing should be written to a board at `path`, which lies on `found`; none if there is no
+/// objection.
 pub fn objection(found: &FileSystem, path: &Path) -> Option<String> {
     let who = match found.class {
         Class::Network => "other machines",
@@ -41,9 +42,10 @@ pub fn objection(found: &FileSystem, path: &Path) -> Option<String> {
         Class::Local | Class::Memory | Class::Unknown => return None,
     };
     Some(format!(
-        "{} is on {}, where file locks and SQLite's write-ahead log do not hold against {who}, so nothing is written \
-         there; move the board to a local disk with --dir or COORDINATION_DIR, or share it with `callboard serve`. If one \
-         machine alone uses it, pass --allow-network-filesystem, set CALLBOARD_ALLOW_NETWORK_FILESYSTEM=1, or write \
+        "{} is on {}, where file locks and SQLite's write-ahead log do not hold against {who}, so \
+         nothing is written there; move the board to a local disk with --dir or COORDINATION_DIR, \
+         or share it with `callboard serve`. If one machine alone uses it, pass \
+         --allow-network-filesystem, set CALLBOARD_ALLOW_NETWORK_FILESYSTEM=1, or write \
          allow_network_filesystem = true in its config.toml, and start this process again",
         path.display(),
         found.name
@@ -52,14 +54,17 @@ pub fn objection(found: &FileSystem, path: &Path) -> Option<String> {
 
 fn class(name: &str) -> Class {
     match name {
-        "ext" | "xfs" | "btrfs" | "zfs" | "f2fs" | "overlay" | "exfat" | "vfat" | "wslfs" | "fuseblk" | "apfs"
-        | "hfs" | "ufs" | "ffs" | "msdos" => Class::Local,
-        "nfs" | "smb" | "cifs" | "smb2" | "smbfs" | "ceph" | "lustre" | "gpfs" | "orangefs" | "coda" | "ncp"
-        | "afs" | "afpfs" | "webdav" | "fuse.sshfs" | "fuse.rclone" | "fuse.s3fs" | "fuse.glusterfs"
-        | "fuse.gcsfuse" | "fuse.davfs" | "fuse.smbnetfs" | "fuse.juicefs" => Class::Network,
+        "ext" | "xfs" | "btrfs" | "zfs" | "f2fs" | "overlay" | "exfat" | "vfat" | "wslfs"
+        | "fuseblk" | "apfs" | "hfs" | "ufs" | "ffs" | "msdos" => Class::Local,
+        "nfs" | "smb" | "cifs" | "smb2" | "smbfs" | "ceph" | "lustre" | "gpfs" | "orangefs"
+        | "coda" | "ncp" | "afs" | "afpfs" | "webdav" | "fuse.sshfs" | "fuse.rclone"
+        | "fuse.s3fs" | "fuse.glusterfs" | "fuse.gcsfuse" | "fuse.davfs" | "fuse.smbnetfs"
+        | "fuse.juicefs" => Class::Network,
         // WSL shows the Windows drives as 9p or virtiofs.
-        "9p" | "p9fs" | "virtiofs" | "AppleVirtIOFS" | "vboxsf" | "vmhgfs" | "fuse.vmhgfs-fuse" | "fuse.grpcfuse"
-        | "drvfs" | "prl_fs" | "fuse.prl_fsd" | "fuse.osxfs" => Class::CrossKernel,
+        "9p" | "p9fs" | "virtiofs" | "AppleVirtIOFS" | "vboxsf" | "vmhgfs" | "fuse.vmhgfs-fuse"
+        | "fuse.grpcfuse" | "drvfs" | "prl_fs" | "fuse.prl_fsd" | "fuse.osxfs" => {
+            Class::CrossKernel
+        }
         "tmpfs" | "ramfs" | "mfs" => Class::Memory,
         _ => Class::Unknown,
     }
@@ -88,8 +93,8 @@ fn name(path: &Path, stats: &StatFs) -> String {
     }
 }
 
-/// The name of the FUSE file system at `path`: many share that number, but the mount table has the name, in the field
-/// after ` - `.
+/// The name of the FUSE file system at `path`: many share that number, but the mount table has the
+/// name, in the field after ` - `.
 #[cfg(target_os = "linux")]
 fn mounted_as(path: &Path) -> Option<String> {
     let device = rustix::fs::stat(path).ok()?.st_dev;
@@ -98,14 +103,20 @@ fn mounted_as(path: &Path) -> Option<String> {
     named_in(&fs_err::read_to_string("/proc/self/mountinfo").ok()?, &device)
 }
 
-/// The type of the file system on `device`, as `major:minor`, in a table of mounts; see proc_pid_mountinfo(5).
+/// The type of the file system on `device`, as `major:minor`, in a table of mounts; see
+/// proc_pid_mountinfo(5).
 #[cfg(target_os = "linux")]
 fn named_in(table: &str, device: &str) -> Option<String> {
     let mount = table.lines().find(|line| line.split(' ').nth(2) == Some(device))?;
     Some(mount.split_once(" - ")?.1.split(' ').next()?.to_owned())
 }
 
-#[cfg(any(target_vendor = "apple", target_os = "freebsd", target_os = "dragonfly", target_os = "openbsd"))]
+#[cfg(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "dragonfly",
+    target_os = "openbsd"
+))]
 fn name(_path: &Path, stats: &StatFs) -> String {
     let bytes = stats.f_fstypename.iter().map(|byte| byte.to_ne_bytes()[0]);
     String::from_utf8_lossy(&bytes.take_while(|byte| *byte != 0).collect::<Vec<u8>>()).into_owned()
@@ -125,8 +136,19 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn every_known_number_has_its_class() {
-        let of = |number: u32| MAGIC.iter().find(|(magic, _)| *magic == number).map(|(_, name)| class(name));
-        for network in [0x6969, 0xFF53_4D42, 0xFE53_4D42, 0x517B, 0x00C3_6400, 0x6B41_4653, 0x0BD0_0BD0, 0x4750_4653] {
+        let of = |number: u32| {
+            MAGIC.iter().find(|(magic, _)| *magic == number).map(|(_, name)| class(name))
+        };
+        for network in [
+            0x6969,
+            0xFF53_4D42,
+            0xFE53_4D42,
+            0x517B,
+            0x00C3_6400,
+            0x6B41_4653,
+            0x0BD0_0BD0,
+            0x4750_4653,
+        ] {
             assert_eq!(of(network), Some(Class::Network), "{network:#x}");
         }
         for shared in [0x0102_1997, 0x786F_4256, 0xBACB_ACBC] {
@@ -136,8 +158,10 @@ mod tests {
             assert_eq!(of(local), Some(Class::Local), "{local:#x}");
         }
         assert_eq!(of(0x0102_1994), Some(Class::Memory));
-        let unnamed: Vec<_> =
-            MAGIC.iter().filter(|(_, name)| *name != "fuse" && class(name) == Class::Unknown).collect();
+        let unnamed: Vec<_> = MAGIC
+            .iter()
+            .filter(|(_, name)| *name != "fuse" && class(name) == Class::Unknown)
+            .collect();
         assert!(unnamed.is_empty(), "{unnamed:?}");
     }
 
@@ -164,10 +188,14 @@ mod tests {
 
     #[test]
     fn only_what_is_shared_is_objected_to_and_the_message_says_what_to_do() {
-        let on = |class| objection(&FileSystem { name: "nfs".to_owned(), class }, Path::new("/far/board"));
+        let on = |class| {
+            objection(&FileSystem { name: "nfs".to_owned(), class }, Path::new("/far/board"))
+        };
         for shared in [Class::Network, Class::CrossKernel] {
             let text = on(shared).unwrap();
-            for part in ["/far/board", "nfs", "--dir", "--allow-network-filesystem", "callboard serve"] {
+            for part in
+                ["/far/board", "nfs", "--dir", "--allow-network-filesystem", "callboard serve"]
+            {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }

@@ -1,5 +1,6 @@
-//! Runs git as a process, for what its files do not say. Git then runs no hooks, fetches nothing, asks for no password
-//! and takes no lock. It is killed when it takes too long. What an agent wrote is checked before it becomes an argument.
+//! Runs git as a process, for what its files do not say. Git then runs no hooks, fetches nothing,
+//! asks for no password and takes no lock. It is killed when it takes too long. What an agent wrote
+//! is checked before it becomes an argument.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,8 +14,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Options against what agents may have written into the configuration, and against names that are patterns.
-const CAUTIOUS: [&str; 5] = ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+/// Options against what agents may have written into the configuration, and against names that are
+/// patterns.
+const CAUTIOUS: [&str; 5] =
+    ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
 /// Largest output that is read, in bytes.
 const OUTPUT: u64 = 4 << 20;
 /// Most files that one question is about.
@@ -24,7 +27,7 @@ const SHORT: usize = 12;
 
 /// How a commit stands to what is checked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// It is an ancestor, or what it changes is there all the same, as after a squash merge.
     Here,
     Elsewhere,
@@ -33,57 +36,62 @@ pub enum Standing {
 }
 
 /// A checkout, to be asked until a time.
-pub struct Git<'a> {
+pub(crate) struct Git<'a> {
     root: &'a Path,
     until: Instant,
 }
 
 impl<'a> Git<'a> {
     /// `root` is the toplevel of a worktree.
-    pub fn at(root: &'a Path, patience: Duration) -> Self {
+    pub(crate) fn at(root: &'a Path, patience: Duration) -> Self {
         Self { root, until: Instant::now() + patience }
     }
 
-    /// Files that are changed or new and not committed, among `files` if given. `None` if git does not say so in time, or
-    /// of all of them.
-    pub fn uncommitted(&self, files: Option<&[String]>) -> Option<Vec<String>> {
+    /// Files that are changed or new and not committed, among `files` if given. `None` if git does
+    /// not say so in time, or of all of them.
+    pub(crate) fn uncommitted(&self, files: Option<&[String]>) -> Option<Vec<String>> {
         // Without any name, git would be asked of all files.
         if files.is_some_and(<[String]>::is_empty) {
             return Some(Vec::new());
         }
-        let status = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", "--"];
-        let is_inside = |file: &String| !file.starts_with('/') && !file.split('/').any(|part| part == "..");
+        let status =
+            ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", "--"];
+        let is_inside =
+            |file: &String| !file.starts_with('/') && !file.split('/').any(|part| part == "..");
         if files.is_some_and(|files| files.len() > FILES || !files.iter().all(is_inside)) {
             return None;
         }
         let named = files.into_iter().flatten().map(String::as_str);
         let (code, text) = self.ask(status.into_iter().chain(named))?;
         // Each entry is two letters, a space and the name.
-        let names = text.split('\0').filter_map(|entry| entry.get(3..)).filter(|name| !name.is_empty());
+        let names =
+            text.split('\0').filter_map(|entry| entry.get(3..)).filter(|name| !name.is_empty());
         (code == 0).then(|| names.map(str::to_owned).collect())
     }
 
     /// The branch that is checked out; none on a detached head.
-    pub fn branch(&self) -> Option<String> {
+    pub(crate) fn branch(&self) -> Option<String> {
         let (code, text) = self.ask(["symbolic-ref", "--quiet", "--short", "HEAD"])?;
         Some(text.trim_end().to_owned()).filter(|name| code == 0 && !name.is_empty())
     }
 
     /// The commit that is checked out.
-    pub fn head(&self) -> Option<String> {
+    pub(crate) fn head(&self) -> Option<String> {
         let (code, text) = self.ask(["rev-parse", "--quiet", "--verify", "HEAD"])?;
         Some(text.trim_end().to_owned()).filter(|commit| code == 0 && is_commit(commit))
     }
 
     /// The commit that a local branch is at.
-    pub fn tip(&self, branch: &str) -> Option<String> {
+    pub(crate) fn tip(&self, branch: &str) -> Option<String> {
         let reference = format!("refs/heads/{branch}^{{commit}}");
-        let (code, text) = self.ask(["rev-parse", "--verify", "--quiet", "--end-of-options", &reference])?;
+        let (code, text) =
+            self.ask(["rev-parse", "--verify", "--quiet", "--end-of-options", &reference])?;
         Some(text.trim().to_owned()).filter(|tip| code == 0 && is_commit(tip))
     }
 
-    /// How `commit` stands to `HEAD`. `None` if it is not a commit's id, or git does not say in time.
-    pub fn standing(&self, commit: &str) -> Option<Standing> {
+    /// How `commit` stands to `HEAD`. `None` if it is not a commit's id, or git does not say in
+    /// time.
+    pub(crate) fn standing(&self, commit: &str) -> Option<Standing> {
         if !is_commit(commit) {
             return None;
         }
@@ -95,7 +103,8 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// True if all files that `commit` changed since it parted from `HEAD` are in `HEAD` as it has them.
+    /// True if all files that `commit` changed since it parted from `HEAD` are in `HEAD` as it has
+    /// them.
     fn is_merged_otherwise(&self, commit: &str) -> Option<bool> {
         let (code, base) = self.ask(["merge-base", commit, "HEAD"])?;
         let base = base.trim();
@@ -108,14 +117,24 @@ impl<'a> Git<'a> {
     }
 
     fn changed(&self, from: &str, to: &str) -> Option<Vec<String>> {
-        let (code, text) = self.ask(["diff-tree", "-r", "--name-only", "--no-renames", "-z", from, to])?;
-        (code == 0).then(|| text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+        let (code, text) =
+            self.ask(["diff-tree", "-r", "--name-only", "--no-renames", "-z", from, to])?;
+        (code == 0)
+            .then(|| text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
-    /// Exit code and output. It prints into a file, since what it leaves running would keep a pipe open.
-    fn ask<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Option<(i32, String)> {
+    /// Exit code and output. It prints into a file, since what it leaves running would keep a pipe
+    /// open.
+    fn ask<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Option<(i32, String)> {
         let mut command = command(self.root);
-        command.args(CAUTIOUS).args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
+        command
+            .args(CAUTIOUS)
+            .args(arguments)
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_NO_LAZY_FETCH", "1");
         let output = tempfile::tempfile().ok()?;
         let git = command.stdout(output.try_clone().ok()?).stderr(Stdio::null()).spawn().ok()?;
         let status = ended(git, self.until).ok().flatten()?;
@@ -123,11 +142,16 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Git in `directory`. Variables of an outer git do not lead it elsewhere, and a signal typed to end this process does
-/// not end it halfway.
-pub fn command(directory: &Path) -> Command {
+/// Git in `directory`. Variables of an outer git do not lead it elsewhere, and a signal typed to
+/// end this process does not end it halfway.
+pub(crate) fn command(directory: &Path) -> Command {
     let mut command = Command::new("git");
-    command.arg("-C").arg(directory).stdin(Stdio::null()).process_group(0).env("GIT_TERMINAL_PROMPT", "0");
+    command
+        .arg("-C")
+        .arg(directory)
+        .stdin(Stdio::null())
+        .process_group(0)
+        .env("GIT_TERMINAL_PROMPT", "0");
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(name);
     }
@@ -135,7 +159,7 @@ pub fn command(directory: &Path) -> Command {
 }
 
 /// The status of git if it ends in time; otherwise it is killed with all that it has started.
-pub fn ended(mut git: Child, until: Instant) -> io::Result<Option<ExitStatus>> {
+pub(crate) fn ended(mut git: Child, until: Instant) -> io::Result<Option<ExitStatus>> {
     let start = Instant::now();
     loop {
         if let Some(status) = git.try_wait()? {
@@ -151,12 +175,12 @@ pub fn ended(mut git: Child, until: Instant) -> io::Result<Option<ExitStatus>> {
 }
 
 /// True for an object id, whole or shortened.
-pub fn is_commit(text: &str) -> bool {
+pub(crate) fn is_commit(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The command that brings a commit into the checkout.
-pub fn merge(commit: &str, standing: Standing) -> Option<String> {
+pub(crate) fn merge(commit: &str, standing: Standing) -> Option<String> {
     let short = commit.get(..SHORT).unwrap_or(commit);
     match standing {
         Standing::Here => None,
@@ -197,9 +221,16 @@ mod tests {
 
         fn run(&self, arguments: &[&str]) -> String {
             let mut command = Command::new("git");
-            command.current_dir(&self.0).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
+            command
+                .current_dir(&self.0)
+                .args(["-c", "user.name=t", "-c", "user.email=t@t"])
+                .args(arguments);
             let output = command.output().expect("git runs");
-            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{arguments:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             String::from_utf8(output.stdout).expect("text").trim().to_owned()
         }
 
@@ -234,7 +265,11 @@ mod tests {
         disk.run(&["commit", "--quiet", "-m", "squashed"]);
         assert_eq!(disk.git().standing(&topic), Some(Standing::Here), "squashed");
         disk.commit("c.txt", "changed since");
-        assert_eq!(disk.git().standing(&topic), Some(Standing::Elsewhere), "changed since the squash");
+        assert_eq!(
+            disk.git().standing(&topic),
+            Some(Standing::Elsewhere),
+            "changed since the squash"
+        );
         disk.run(&["merge", "--quiet", "--strategy=ours", "-m", "merged", "topic"]);
         assert_eq!(disk.git().standing(&topic[..10]), Some(Standing::Here), "merged");
     }
@@ -259,15 +294,26 @@ mod tests {
         assert_eq!(disk.git().uncommitted(None), Some(Vec::new()));
         disk.write("a.txt", "changed");
         disk.write("new [1].txt", "new");
-        assert_eq!(disk.git().uncommitted(None), Some(vec!["a.txt".to_owned(), "new [1].txt".to_owned()]));
+        assert_eq!(
+            disk.git().uncommitted(None),
+            Some(vec!["a.txt".to_owned(), "new [1].txt".to_owned()])
+        );
         let asked = ["new [1].txt", "missing.txt"].map(str::to_owned);
         assert_eq!(disk.git().uncommitted(Some(&asked)), Some(vec!["new [1].txt".to_owned()]));
         for unsaid in ["/etc/passwd", "../x"] {
-            assert_eq!(disk.git().uncommitted(Some(&[unsaid.to_owned()])), None, "{unsaid} is not the repository's");
+            assert_eq!(
+                disk.git().uncommitted(Some(&[unsaid.to_owned()])),
+                None,
+                "{unsaid} is not the repository's"
+            );
         }
         let too_many: Vec<_> = (0..=FILES).map(|number| number.to_string()).collect();
         assert_eq!(disk.git().uncommitted(Some(&too_many)), None);
-        assert_eq!(disk.git().uncommitted(Some(&["*.txt".to_owned()])), Some(Vec::new()), "a name is no pattern");
+        assert_eq!(
+            disk.git().uncommitted(Some(&["*.txt".to_owned()])),
+            Some(Vec::new()),
+            "a name is no pattern"
+        );
         assert!(!mark.exists());
     }
 

@@ -1,8 +1,9 @@
-//! Makes what agents write harmless: nothing is left that could deceive a terminal, an editor or a reader.
+//! Makes what agents write harmless: nothing is left that could deceive a terminal, an editor or a
+//! reader.
 //!
-//! Done when a text comes in, once for all places where it may later be shown. Sequences that colour or move are
-//! dropped; line ends become `\n`; every other control character but `\t`, what reverses the direction of text, and
-//! invisible tag characters become U+FFFD.
+//! Done when a text comes in, once for all places where it may later be shown. Sequences that
+//! colour or move are dropped; line ends become `\n`; every other control character but `\t`, what
+//! reverses the direction of text, and invisible tag characters become U+FFFD.
 
 pub mod tags;
 
@@ -38,7 +39,8 @@ pub fn value(value: &mut Value) {
     each_text(value, text);
 }
 
-/// Replaces every text in `value`, also names of fields, by what `clean` makes of it, if that is another.
+/// Replaces every text in `value`, also names of fields, by what `clean` makes of it, if that is
+/// another.
 fn each_text(value: &mut Value, clean: fn(&str) -> Option<String>) {
     match value {
         Value::String(string) => {
@@ -50,7 +52,8 @@ fn each_text(value: &mut Value, clean: fn(&str) -> Option<String>) {
         Value::Object(fields) => {
             if fields.keys().any(|name| clean(name).is_some()) {
                 let named = std::mem::take(fields).into_iter();
-                *fields = named.map(|(name, value)| (clean(&name).unwrap_or(name), value)).collect();
+                *fields =
+                    named.map(|(name, value)| (clean(&name).unwrap_or(name), value)).collect();
             }
             fields.values_mut().for_each(|value| each_text(value, clean));
         }
@@ -98,7 +101,10 @@ mod tests {
     fn what_deceives_goes_and_the_text_stays() {
         let clean = |given: &str| text(given).unwrap_or_else(|| given.to_owned());
         assert_eq!(clean("\u{1b}[1;31merror\u{1b}[0m: a\r\nb\rc\td"), "error: a\nb\nc\td");
-        assert_eq!(clean("a\u{202e}b\u{7}c\u{9b}d\u{e0041}e\u{1b}"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}");
+        assert_eq!(
+            clean("a\u{202e}b\u{7}c\u{9b}d\u{e0041}e\u{1b}"),
+            "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}"
+        );
         assert_eq!(text("naïve 日本 👩‍💻 שלום\n\tx"), None);
     }
 

@@ -1,24 +1,27 @@
-//! callboard: the coordination server for AI coding agents. Any number of agents share one task queue and one agent
-//! registry; every acknowledged operation is durable, and `.coordination/mcp-state.json` shows the whole state.
+//! callboard: the coordination server for AI coding agents. Any number of agents share one task
+//! queue and one agent registry; every acknowledged operation is durable, and
+//! `.coordination/mcp-state.json` shows the whole state.
 //!
-//! A program of your own opens a board as [`Board`], calls the operations of [`ops`] by their types, listens to events, and
-//! reads or saves the state; [`board::Options`] says how it is opened. It takes part like any `callboard` process.
-//! `examples/embed.rs` registers, claims and completes.
+//! A program of your own opens a board as [`Board`], calls the operations of [`ops`] by their
+//! types, listens to events, and reads or saves the state; [`board::Options`] says how it is
+//! opened. It takes part like any `callboard` process. `examples/embed.rs` registers, claims and
+//! completes.
 
 // What follows is for those who change callboard itself.
 //
 // # The shape
 //
-// No daemon runs. Each process (an IDE's `callboard mcp`, `callboard serve`, a command of the CLI) is a
-// *participant*: it holds a replica of the `state` in memory, and the exclusive append to the `journal` decides who
-// wins.
+// No daemon runs. Each process (an IDE's `callboard mcp`, `callboard serve`, a command of the CLI)
+// is a *participant*: it holds a replica of the `state` in memory, and the exclusive append to the
+// `journal` decides who wins.
 //
 // A call comes in through `mcp`, `rpc` or `cli`, is looked up in the list of `ops`, and goes to the
-// participant's writer: a thread of its own, whose place a caller takes for its call when it is the only one.
-// The writer takes the journal's lock, catches up with what others appended, lets the operation *decide* on events,
-// *applies* them, appends them to the journal in one transaction and frees the lock. A round for all that was committed
-// meanwhile follows: the journal is synced, the state file (`statefile`) replaced, and only then they are answered;
-// refusals wait for their batch, too. What was recorded goes to the feed, which listeners read.
+// participant's writer: a thread of its own, whose place a caller takes for its call when it is the
+// only one. The writer takes the journal's lock, catches up with what others appended, lets the
+// operation *decide* on events, *applies* them, appends them to the journal in one transaction and
+// frees the lock. A round for all that was committed meanwhile follows: the journal is synced, the
+// state file (`statefile`) replaced, and only then they are answered; refusals wait for their
+// batch, too. What was recorded goes to the feed, which listeners read.
 //
 // # Where a change goes
 //
@@ -60,9 +63,10 @@
 // | time, signals, JSON read strictly, crashes for tests | `clock`, `signal`, `strict`, `failpoint` |
 // | when freed memory goes back to the system | `memory` |
 //
-// Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan` → `state`, and
-// `cli` → `exchange` → `plan`. `journal`, `statefile`, `snapshot`, `bundle` and `artifact` know `state` and the small
-// modules of the table's end. `tests/suite/tidy.rs` holds them to it.
+// Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan` →
+// `state`, and `cli` → `exchange` → `plan`. `journal`, `statefile`, `snapshot`, `bundle` and
+// `artifact` know `state` and the small modules of the table's end. `tests/suite/tidy.rs` holds
+// them to it.
 //
 // # Words
 //
@@ -96,12 +100,13 @@
 // 1. One live attempt per held task, and its agent lists the task as current; no other agent does.
 // 2. A task is `claimed` or `in_progress` if and only if a lease exists.
 // 3. The dependency graph has no cycle and no missing id (the stub of a retired task counts).
-// 4. Replaying the journal up to the state file's `seq` gives the state that it shows, field for field.
+// 4. Replaying the journal up to the state file's `seq` gives the state that it shows, field for
+//    field.
 // 5. `seq` rises by one per event; the state file's `seq` never goes backwards.
 // 6. The ready index equals the definition of ready.
 // 7. Every counter equals what the events say.
-// 8. What is kept to find things quickly (of messages, discoveries, reservations, sessions, workflows) equals what is
-//    made of the state anew.
+// 8. What is kept to find things quickly (of messages, discoveries, reservations, sessions,
+//    workflows) equals what is made of the state anew.
 
 mod artifact;
 pub mod board;

@@ -10,11 +10,11 @@ use fs_err as fs;
 use crate::worktree::{BrokenLink, Repository};
 
 /// The board's directory in a project.
-pub const BOARD_DIR: &str = ".coordination";
+pub(crate) const BOARD_DIR: &str = ".coordination";
 
 /// What a process knows about where it was started. An empty `env` counts as unset.
 #[derive(Debug, Clone, Copy)]
-pub struct Start<'a> {
+pub(crate) struct Start<'a> {
     /// `--dir`
     pub dir: Option<&'a Path>,
     /// `COORDINATION_DIR`
@@ -22,20 +22,23 @@ pub struct Start<'a> {
     /// The project that the client names: `CLAUDE_PROJECT_DIR`. It replaces `cwd`.
     pub project: Option<&'a Path>,
     pub cwd: &'a Path,
-    /// The folder that the client has open, where it says so: Cursor starts servers in the home directory and sets
-    /// `WORKSPACE_FOLDER_PATHS`. It replaces a `cwd` in which no board is made.
+    /// The folder that the client has open, where it says so: Cursor starts servers in the home
+    /// directory and sets `WORKSPACE_FOLDER_PATHS`. It replaces a `cwd` in which no board is
+    /// made.
     pub workspace: Option<&'a Path>,
     pub home: Option<&'a Path>,
-    /// Directories of the plugins that started this process: `PLUGIN_ROOT` and `CLAUDE_PLUGIN_ROOT`.
+    /// Directories of the plugins that started this process: `PLUGIN_ROOT` and
+    /// `CLAUDE_PLUGIN_ROOT`.
     pub plugins: [Option<&'a Path>; 2],
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
+pub(crate) struct Location {
     /// Absolute; it need not exist.
     pub dir: PathBuf,
     pub source: Source,
-    /// The directory of the project, as far as known: the one that the process was started in, or that its client names.
+    /// The directory of the project, as far as known: the one that the process was started in, or
+    /// that its client names.
     pub start: PathBuf,
     forbidden: Option<Forbidden>,
     /// Whether an option or the environment names the project.
@@ -44,13 +47,13 @@ pub struct Location {
 
 /// What decided on the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     Option,
     Environment,
     /// A board that was there, in the start directory or above it.
     Found,
-    /// The main worktree's root, so that all worktrees share one board. A submodule has the board of the repository
-    /// that it is in, if there is one.
+    /// The main worktree's root, so that all worktrees share one board. A submodule has the board
+    /// of the repository that it is in, if there is one.
     Repository,
     StartDirectory,
 }
@@ -67,11 +70,12 @@ enum Forbidden {
     Unspeakable,
 }
 
-/// Directories in the home directory that programs keep for themselves, and in which they start servers.
+/// Directories in the home directory that programs keep for themselves, and in which they start
+/// servers.
 const PRIVATE: [&str; 6] = [".cache", "Library/Caches", ".codex", ".claude", ".gemini", ".cursor"];
 
 #[derive(Debug, thiserror::Error)]
-pub enum LocationError {
+pub(crate) enum LocationError {
     #[error(
         "from where this process was started its board would be in {place}, `{}`, and none is kept there; start the \
          client from the project, or name the project's board in the client's configuration: \
@@ -98,11 +102,11 @@ pub enum LocationError {
 
 impl LocationError {
     /// The message for a person who types a command and has configured no client yet.
-    pub fn typed(&self) -> String {
+    pub(crate) fn typed(&self) -> String {
         let Self::Forbidden { place, dir } = self else { return self.to_string() };
         format!(
-            "from here the board would be in {place}, `{}`, and none is kept there; change to your project, or name the \
-             board with --dir PROJECT/.coordination",
+            "from here the board would be in {place}, `{}`, and none is kept there; change to \
+             your project, or name the board with --dir PROJECT/.coordination",
             dir.display()
         )
     }
@@ -110,7 +114,7 @@ impl LocationError {
 
 impl Location {
     /// Decides where the board is. Looks at directories, changes nothing.
-    pub fn of(start: &Start<'_>) -> Self {
+    pub(crate) fn of(start: &Start<'_>) -> Self {
         let grounds = Grounds::of(start);
         let env = start.env.filter(|env| !env.is_empty()).map(Path::new);
         let (cwd, is_named) = grounds.start_directory(start);
@@ -120,28 +124,34 @@ impl Location {
         if let Some(dir) = env {
             return grounds.named(cwd, dir, Source::Environment);
         }
-        let location = grounds.in_repository(&cwd).or_else(|| grounds.board_between(&cwd, Path::new("/")));
+        let location =
+            grounds.in_repository(&cwd).or_else(|| grounds.board_between(&cwd, Path::new("/")));
         let location = location.unwrap_or_else(|| grounds.board_in(&cwd, Source::StartDirectory));
         Self { is_named, start: cwd, ..location }
     }
 
-    /// Whether a board may be made here. One that exists in a home directory or `/` was made by name and is used by
-    /// name only: ask before opening, too.
-    pub fn may_create(&self) -> Result<(), LocationError> {
+    /// Whether a board may be made here. One that exists in a home directory or `/` was made by
+    /// name and is used by name only: ask before opening, too.
+    pub(crate) fn may_create(&self) -> Result<(), LocationError> {
         let place = match &self.forbidden {
             None => return Ok(()),
             Some(Forbidden::Unlinked(link)) => return Err(LocationError::Unlinked(link.clone())),
-            Some(Forbidden::Unspeakable) => return Err(LocationError::Unspeakable { dir: self.dir.clone() }),
+            Some(Forbidden::Unspeakable) => {
+                return Err(LocationError::Unspeakable { dir: self.dir.clone() });
+            }
             Some(Forbidden::Home) => "a home directory".to_owned(),
             Some(Forbidden::Root) => "the root directory".to_owned(),
             Some(Forbidden::Plugin) => "a plugin's own directory".to_owned(),
-            Some(Forbidden::Private(name)) => format!("~/{name}, which programs keep for themselves"),
+            Some(Forbidden::Private(name)) => {
+                format!("~/{name}, which programs keep for themselves")
+            }
         };
         Err(LocationError::Forbidden { place, dir: self.project().to_owned() })
     }
 
-    /// Whether a call that does not ask for a board may make one: only where a project is sure to be.
-    pub fn may_begin(&self) -> Result<(), LocationError> {
+    /// Whether a call that does not ask for a board may make one: only where a project is sure to
+    /// be.
+    pub(crate) fn may_begin(&self) -> Result<(), LocationError> {
         match self.source {
             Source::StartDirectory if !self.is_named => {
                 Err(LocationError::NoProject { dir: self.project().to_owned() })
@@ -150,9 +160,14 @@ impl Location {
         }
     }
 
-    /// What is wrong with the worktree that this process was started in, if its link to the repository is broken.
-    pub fn check_link(&self) -> Result<(), LocationError> {
-        if matches!(self.forbidden, Some(Forbidden::Unlinked(_))) { self.may_create() } else { Ok(()) }
+    /// What is wrong with the worktree that this process was started in, if its link to the
+    /// repository is broken.
+    pub(crate) fn check_link(&self) -> Result<(), LocationError> {
+        if matches!(self.forbidden, Some(Forbidden::Unlinked(_))) {
+            self.may_create()
+        } else {
+            Ok(())
+        }
     }
 
     fn project(&self) -> &Path {
@@ -160,8 +175,9 @@ impl Location {
     }
 
     /// Whether `dir` may hold a project, in which a board is made without being named.
-    pub fn is_ground(dir: &Path, home: Option<&Path>) -> bool {
-        let grounds = Grounds { home: home.map(canonical), private: Vec::new(), plugins: Vec::new() };
+    pub(crate) fn is_ground(dir: &Path, home: Option<&Path>) -> bool {
+        let grounds =
+            Grounds { home: home.map(canonical), private: Vec::new(), plugins: Vec::new() };
         grounds.forbidden(&canonical(dir)).is_none()
     }
 }
@@ -178,7 +194,8 @@ impl fmt::Display for Source {
     }
 }
 
-/// Tells in which directories no board is made unless it is named. Links in their paths are resolved.
+/// Tells in which directories no board is made unless it is named. Links in their paths are
+/// resolved.
 struct Grounds {
     home: Option<PathBuf>,
     private: Vec<(&'static str, PathBuf)>,
@@ -187,8 +204,12 @@ struct Grounds {
 
 impl Grounds {
     fn of(start: &Start<'_>) -> Self {
-        let private = start.home.into_iter().flat_map(|home| PRIVATE.map(|name| (name, canonical(&home.join(name)))));
-        let plugins = start.plugins.into_iter().flatten().filter(|root| root.is_absolute()).map(canonical);
+        let private = start
+            .home
+            .into_iter()
+            .flat_map(|home| PRIVATE.map(|name| (name, canonical(&home.join(name)))));
+        let plugins =
+            start.plugins.into_iter().flatten().filter(|root| root.is_absolute()).map(canonical);
         Self {
             home: start.home.map(canonical),
             private: private.collect(),
@@ -215,9 +236,10 @@ impl Grounds {
         private.map(|(name, _)| Forbidden::Private(name))
     }
 
-    /// The board that was named. A relative name was meant for a project: no board is made for it in a directory
-    /// that a program keeps for itself, or directly below a start directory where none may be made. The last name stays as it was
-    /// given, so that opening the board can refuse a symbolic link.
+    /// The board that was named. A relative name was meant for a project: no board is made for it
+    /// in a directory that a program keeps for itself, or directly below a start directory
+    /// where none may be made. The last name stays as it was given, so that opening the board
+    /// can refuse a symbolic link.
     fn named(&self, start: PathBuf, name: &Path, source: Source) -> Location {
         let dir = start.join(name);
         let dir = match (dir.parent(), dir.file_name()) {
@@ -225,15 +247,18 @@ impl Grounds {
             _ => canonical(&dir),
         };
         let of_start = || if dir.parent() == Some(&start) { self.forbidden(&start) } else { None };
-        let forbidden = if name.is_absolute() { None } else { self.kept_by_program(&dir).or_else(of_start) };
-        let forbidden = forbidden.or_else(|| dir.to_str().is_none().then_some(Forbidden::Unspeakable));
+        let forbidden =
+            if name.is_absolute() { None } else { self.kept_by_program(&dir).or_else(of_start) };
+        let forbidden =
+            forbidden.or_else(|| dir.to_str().is_none().then_some(Forbidden::Unspeakable));
         Location { dir, source, start, forbidden, is_named: true }
     }
 
     /// The directory from which the board is searched for, and whether it was named.
     fn start_directory(&self, start: &Start<'_>) -> (PathBuf, bool) {
-        let folder =
-            |given: Option<&Path>| given.filter(|folder| folder.is_absolute() && folder.is_dir()).map(canonical);
+        let folder = |given: Option<&Path>| {
+            given.filter(|folder| folder.is_absolute() && folder.is_dir()).map(canonical)
+        };
         if let Some(project) = folder(start.project) {
             return (project, true);
         }
@@ -244,11 +269,13 @@ impl Grounds {
         }
     }
 
-    /// The board of the repository around `cwd`: in its worktree, in its main worktree, and then, for a submodule, in
-    /// the same way of the repository that it is in; else the one that may be made for it. A home directory that is a
-    /// repository holds its owner's settings, and has projects below it all the same.
+    /// The board of the repository around `cwd`: in its worktree, in its main worktree, and then,
+    /// for a submodule, in the same way of the repository that it is in; else the one that may
+    /// be made for it. A home directory that is a repository holds its owner's settings, and
+    /// has projects below it all the same.
     fn in_repository(&self, cwd: &Path) -> Option<Location> {
-        let is_settings = |root: &Path| matches!(self.forbidden(root), Some(Forbidden::Home | Forbidden::Root));
+        let is_settings =
+            |root: &Path| matches!(self.forbidden(root), Some(Forbidden::Home | Forbidden::Root));
         let around = successors(Repository::containing(cwd), Repository::superproject);
         let chain: Vec<_> = around.take_while(|one| !is_settings(&one.main_root())).collect();
         let innermost = chain.first()?;
@@ -266,7 +293,10 @@ impl Grounds {
                 Some(Location { source: Source::Repository, ..found })
             })
         };
-        chain.iter().find_map(here).or_else(|| Some(self.board_in(&innermost.main_root(), Source::Repository)))
+        chain
+            .iter()
+            .find_map(here)
+            .or_else(|| Some(self.board_in(&innermost.main_root(), Source::Repository)))
     }
 
     /// The nearest board that exists, in `from` or above it, up to `to`.
@@ -282,8 +312,8 @@ impl Grounds {
     }
 }
 
-/// One name for one directory, whichever way a client reached it. What does not exist yet keeps its name below the part
-/// that does.
+/// One name for one directory, whichever way a client reached it. What does not exist yet keeps its
+/// name below the part that does.
 fn canonical(path: &Path) -> PathBuf {
     path.ancestors()
         .find_map(|existing| {
@@ -295,7 +325,7 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 /// Resolves `.` and `..` without asking the disk: `a/../b` becomes `b`.
-pub fn without_dots(path: &Path) -> PathBuf {
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, component| {
         match component {
             Component::ParentDir => drop(path.pop()),
@@ -327,9 +357,11 @@ mod tests {
 
         fn git(self, root: &str) -> Self {
             for dir in ["objects", "refs"] {
-                fs::create_dir_all(self.base.join(root).join(".git").join(dir)).expect("a directory");
+                fs::create_dir_all(self.base.join(root).join(".git").join(dir))
+                    .expect("a directory");
             }
-            fs::write(self.base.join(root).join(".git/HEAD"), "ref: refs/heads/main\n").expect("HEAD");
+            fs::write(self.base.join(root).join(".git/HEAD"), "ref: refs/heads/main\n")
+                .expect("HEAD");
             self
         }
 
@@ -340,7 +372,11 @@ mod tests {
             fs::write(git_dir.join("commondir"), "../..\n").expect("commondir");
             let dot_git = self.base.join(worktree).join(".git");
             fs::write(git_dir.join("gitdir"), format!("{}\n", dot_git.display())).expect("gitdir");
-            fs::write(self.base.join(worktree).join(".git"), format!("gitdir: {}\n", git_dir.display())).expect(".git");
+            fs::write(
+                self.base.join(worktree).join(".git"),
+                format!("gitdir: {}\n", git_dir.display()),
+            )
+            .expect(".git");
             self
         }
 
@@ -351,11 +387,22 @@ mod tests {
         fn start(&self, cwd: &str, ask: impl FnOnce(Start<'_>) -> Location) -> Location {
             let (cwd, home) = (self.base.join(cwd), self.base.join("home"));
             let (project, workspace, plugins) = (None, None, [None; 2]);
-            ask(Start { dir: None, env: None, project, cwd: &cwd, workspace, home: Some(&home), plugins })
+            ask(Start {
+                dir: None,
+                env: None,
+                project,
+                cwd: &cwd,
+                workspace,
+                home: Some(&home),
+                plugins,
+            })
         }
 
         fn is(&self, location: &Location, dir: &str, source: Source) {
-            assert_eq!((location.dir.as_path(), location.source), (self.base.join(dir).as_path(), source));
+            assert_eq!(
+                (location.dir.as_path(), location.source),
+                (self.base.join(dir).as_path(), source)
+            );
         }
     }
 
@@ -377,16 +424,22 @@ mod tests {
     #[test]
     fn a_relative_name_makes_no_board_in_a_home_directory_that_a_server_was_started_in() {
         let disk = Disk::with(&["home/notes", "p"]);
-        for (dir, env) in [(Some(".coordination"), None), (None, Some("board")), (None, Some("./x/../board"))] {
+        for (dir, env) in
+            [(Some(".coordination"), None), (None, Some("board")), (None, Some("./x/../board"))]
+        {
             let (dir, env) = (dir.map(Path::new), env.map(OsStr::new));
-            let refusal = disk.start("home", |start| Location::of(&Start { dir, env, ..start })).may_create();
+            let refusal =
+                disk.start("home", |start| Location::of(&Start { dir, env, ..start })).may_create();
             assert!(refusal.expect_err("refused").to_string().contains("a home directory"));
         }
-        let below = disk.start("home", |start| Location::of(&Start { dir: Some(Path::new("notes/board")), ..start }));
+        let below = disk.start("home", |start| {
+            Location::of(&Start { dir: Some(Path::new("notes/board")), ..start })
+        });
         below.may_create().expect("allowed");
         let project = disk.base.join("p");
         let env = Some(OsStr::new("board"));
-        let of_client = disk.start("home", |start| Location::of(&Start { env, project: Some(&project), ..start }));
+        let of_client = disk
+            .start("home", |start| Location::of(&Start { env, project: Some(&project), ..start }));
         disk.is(&of_client, "p/board", Source::Environment);
         assert_eq!(of_client.start, project);
     }
@@ -412,7 +465,9 @@ mod tests {
 
     #[test]
     fn a_linked_worktree_uses_the_main_worktrees_board() {
-        let disk = Disk::with(&["home", "w/src", "projects/.coordination"]).git("projects/p").linked("projects/p", "w");
+        let disk = Disk::with(&["home", "w/src", "projects/.coordination"])
+            .git("projects/p")
+            .linked("projects/p", "w");
         disk.is(&disk.from("w/src"), "projects/p/.coordination", Source::Repository);
         fs::create_dir(disk.base.join("projects/p/.coordination")).expect("a board");
         disk.is(&disk.from("w/src"), "projects/p/.coordination", Source::Repository);
@@ -423,7 +478,8 @@ mod tests {
         let disk = Disk::with(&["home", "w/sub/src"]).git("p").linked("p", "w").git("w/sub");
         fs::create_dir(disk.base.join("p/.coordination")).expect("a board");
         disk.is(&disk.from("w/sub/src"), "w/sub/.coordination", Source::Repository);
-        fs::write(disk.base.join("w/.gitmodules"), "[submodule \"sub\"]\n\tpath = sub\n").expect("written");
+        fs::write(disk.base.join("w/.gitmodules"), "[submodule \"sub\"]\n\tpath = sub\n")
+            .expect("written");
         disk.is(&disk.from("w/sub/src"), "p/.coordination", Source::Repository);
         fs::create_dir(disk.base.join("w/sub/.coordination")).expect("a board");
         disk.is(&disk.from("w/sub/src"), "w/sub/.coordination", Source::Found);
@@ -436,7 +492,10 @@ mod tests {
         let refuses = |cwd: &str| {
             let refusal = disk.from(cwd).may_create().expect_err("refused");
             assert!(refusal.to_string().contains("git worktree repair"), "{refusal}");
-            assert!(disk.from(cwd).check_link().is_err() && !refusal.typed().contains("init"), "{refusal}");
+            assert!(
+                disk.from(cwd).check_link().is_err() && !refusal.typed().contains("init"),
+                "{refusal}"
+            );
         };
         fs::rename(disk.base.join("w"), disk.base.join("moved")).expect("moved");
         refuses("moved/src");
@@ -447,7 +506,9 @@ mod tests {
         fs::remove_dir_all(disk.base.join("p/.git/worktrees/w")).expect("pruned");
         refuses("w");
         let dir = Some(Path::new("../p/.coordination"));
-        disk.start("w", |start| Location::of(&Start { dir, ..start })).may_create().expect("allowed by name");
+        disk.start("w", |start| Location::of(&Start { dir, ..start }))
+            .may_create()
+            .expect("allowed by name");
     }
 
     #[test]
@@ -465,32 +526,52 @@ mod tests {
         let disk = Disk::with(&["home", "p/src", "q"]).git("p");
         disk.from("p/src").may_begin().expect("a repository");
         let folder = disk.base.join("q");
-        let named = disk.start("home", |start| Location::of(&Start { project: Some(&folder), ..start }));
+        let named =
+            disk.start("home", |start| Location::of(&Start { project: Some(&folder), ..start }));
         disk.is(&named, "q/.coordination", Source::StartDirectory);
         named.may_begin().expect("named");
         fs::create_dir(disk.base.join("q/.coordination")).expect("a board");
         disk.from("q").may_begin().expect("it is there");
         let home = disk.base.join("home");
-        let of_home = disk.start("p", |start| Location::of(&Start { project: Some(&home), ..start }));
+        let of_home =
+            disk.start("p", |start| Location::of(&Start { project: Some(&home), ..start }));
         assert!(of_home.may_create().is_err(), "never at home");
     }
 
     #[test]
     fn no_board_is_made_in_what_programs_keep_for_themselves() {
-        let disk =
-            Disk::with(&["home/.codex/plugins/p", "home/.cache/x", "real/caches/y", "home/Library", "plugin/bin"]);
-        std::os::unix::fs::symlink(disk.base.join("real/caches"), disk.base.join("home/Library/Caches"))
-            .expect("a link");
+        let disk = Disk::with(&[
+            "home/.codex/plugins/p",
+            "home/.cache/x",
+            "real/caches/y",
+            "home/Library",
+            "plugin/bin",
+        ]);
+        std::os::unix::fs::symlink(
+            disk.base.join("real/caches"),
+            disk.base.join("home/Library/Caches"),
+        )
+        .expect("a link");
         let disk = disk.git("home/.codex/plugins/p").git("plugin");
         let plugins = [None, Some(disk.base.join("plugin"))];
         let at = |cwd: &str, dir: Option<&Path>| {
             let plugins = [plugins[0].as_deref(), plugins[1].as_deref()];
             disk.start(cwd, |start| Location::of(&Start { dir, plugins, ..start }))
         };
-        for cwd in ["home/.codex/plugins/p", "home/.cache/x", "home/.cache", "real/caches/y", "plugin/bin", "plugin"] {
+        for cwd in [
+            "home/.codex/plugins/p",
+            "home/.cache/x",
+            "home/.cache",
+            "real/caches/y",
+            "plugin/bin",
+            "plugin",
+        ] {
             let refusal = at(cwd, None).may_create().expect_err(cwd).to_string();
             assert!(refusal.contains("COORDINATION_DIR"), "{refusal}");
-            assert!(at(cwd, Some(Path::new(".coordination"))).may_create().is_err(), "a relative name in {cwd}");
+            assert!(
+                at(cwd, Some(Path::new(".coordination"))).may_create().is_err(),
+                "a relative name in {cwd}"
+            );
             at(cwd, Some(&disk.base.join("p/.coordination"))).may_create().expect("named");
         }
         at("real", None).may_create().expect("above them");
@@ -511,7 +592,9 @@ mod tests {
 
     #[test]
     fn a_linked_worktree_in_what_a_program_keeps_uses_the_main_worktrees_board() {
-        let disk = Disk::with(&["home/.codex/worktrees/w"]).git("p").linked("p", "home/.codex/worktrees/w");
+        let disk = Disk::with(&["home/.codex/worktrees/w"])
+            .git("p")
+            .linked("p", "home/.codex/worktrees/w");
         let location = disk.from("home/.codex/worktrees/w");
         disk.is(&location, "p/.coordination", Source::Repository);
         location.may_create().expect("allowed");

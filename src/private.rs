@@ -1,7 +1,8 @@
-//! Files that are one person's alone: opened from a handle of their directory, and inspected before they are trusted.
+//! Files that are one person's alone: opened from a handle of their directory, and inspected before
+//! they are trusted.
 //!
-//! Nothing is followed: a symbolic link could lead anywhere. Nothing is waited for: opening a named pipe would block
-//! until somebody else opens its other end.
+//! Nothing is followed: a symbolic link could lead anywhere. Nothing is waited for: opening a named
+//! pipe would block until somebody else opens its other end.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -41,16 +42,16 @@ impl From<PrivateError> for io::Error {
 
 /// What a file is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     Read,
     /// To be read and written; made if there is none.
     Keep,
 }
 
-/// Reading then does not update the file's access time, which would cost a write. Only the owner of a file may ask for
-/// this.
+/// Reading then does not update the file's access time, which would cost a write. Only the owner of
+/// a file may ask for this.
 #[cfg(target_os = "linux")]
-pub const NO_ATIME: OFlags = OFlags::NOATIME;
+pub(crate) const NO_ATIME: OFlags = OFlags::NOATIME;
 #[cfg(not(target_os = "linux"))]
 pub const NO_ATIME: OFlags = OFlags::empty();
 
@@ -61,7 +62,7 @@ const LEASED_AT_MOST: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// A directory, held open by its handle, whatever its path leads to later.
-pub struct Dir {
+pub(crate) struct Dir {
     path: PathBuf,
     handle: OwnedFd,
     /// Device and inode, once they were asked for.
@@ -70,38 +71,46 @@ pub struct Dir {
 
 impl Dir {
     /// Opens the directory at `path`; none if there is none.
-    pub fn open(path: &Path) -> Result<Option<Self>, PrivateError> {
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, PrivateError> {
         Self::at(CWD, path, path.to_owned())
     }
 
     /// Whether its path still leads to it.
-    pub fn is_in_place(&self) -> bool {
+    pub(crate) fn is_in_place(&self) -> bool {
         let found = seen(CWD, &self.path);
-        let own = self.identity.get_or_init(|| fstat(&self.handle).ok().map(|stat| Seen::from(stat).identity));
+        let own = self
+            .identity
+            .get_or_init(|| fstat(&self.handle).ok().map(|stat| Seen::from(stat).identity));
         found.is_ok_and(|found| *own == Some(found.identity))
     }
 
     /// The directory `name` in this one; none if there is none.
-    pub fn dir(&self, name: &str) -> Result<Option<Self>, PrivateError> {
+    pub(crate) fn dir(&self, name: &str) -> Result<Option<Self>, PrivateError> {
         Self::at(&self.handle, Path::new(name), self.path.join(name))
     }
 
-    fn at(base: impl std::os::fd::AsFd, name: &Path, path: PathBuf) -> Result<Option<Self>, PrivateError> {
+    fn at(
+        base: impl std::os::fd::AsFd,
+        name: &Path,
+        path: PathBuf,
+    ) -> Result<Option<Self>, PrivateError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(base, name, flags, Mode::empty()) {
             Ok(handle) => Ok(Some(Self { path, handle, identity: OnceLock::new() })),
             Err(Errno::NOENT) => Ok(None),
-            Err(Errno::NOTDIR | Errno::LOOP) => Err(PrivateError::Refused { path, what: "not a directory" }),
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                Err(PrivateError::Refused { path, what: "not a directory" })
+            }
             Err(source) => Err(PrivateError::Failed { path, source: source.into() }),
         }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The directory `name` in this one, made if there is none, and whether it was.
-    pub fn make_dir(&self, name: &str) -> Result<(Self, bool), PrivateError> {
+    pub(crate) fn make_dir(&self, name: &str) -> Result<(Self, bool), PrivateError> {
         let path = || self.path.join(name);
         let failed = |source: Errno| PrivateError::Failed { path: path(), source: source.into() };
         let is_new = match mkdirat(&self.handle, name, Mode::RWXU) {
@@ -116,7 +125,7 @@ impl Dir {
     }
 
     /// Refuses a directory in which others could put something.
-    pub fn inspect(&self) -> Result<(), PrivateError> {
+    pub(crate) fn inspect(&self) -> Result<(), PrivateError> {
         match foreign(&self.look_at()?.into()) {
             Some(what) => Err(PrivateError::Refused { path: self.path.clone(), what }),
             None => Ok(()),
@@ -124,7 +133,7 @@ impl Dir {
     }
 
     /// Inspects it, and takes from everybody else what permissions they have on it.
-    pub fn keep_private(&self) -> Result<(), PrivateError> {
+    pub(crate) fn keep_private(&self) -> Result<(), PrivateError> {
         self.inspect()?;
         if self.look_at()?.st_mode & 0o077 == 0 {
             return Ok(());
@@ -140,7 +149,7 @@ impl Dir {
         PrivateError::Failed { path: self.path.clone(), source: source.into() }
     }
 
-    pub fn names(&self) -> io::Result<Vec<String>> {
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.handle)? {
             if let Ok(name) = entry?.file_name().to_str()
@@ -152,21 +161,24 @@ impl Dir {
         Ok(names)
     }
 
-    /// Acquires the directory's lock, for one writer at a time. It is freed when the handle is dropped. None when
-    /// another process holds it for longer than `patience`.
-    pub fn lock(&self, patience: Duration) -> io::Result<Option<File>> {
+    /// Acquires the directory's lock, for one writer at a time. It is freed when the handle is
+    /// dropped. None when another process holds it for longer than `patience`.
+    pub(crate) fn lock(&self, patience: Duration) -> io::Result<Option<File>> {
         let file = self.open_file(LOCK, Purpose::Keep)?.ok_or(io::ErrorKind::NotFound)?;
         Ok(lock_within(&file, patience)?.then_some(file))
     }
 
     /// Writes a file so that the whole of it or nothing is there, even after a power loss.
-    pub fn place(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn place(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let unfinished = format!(".{name}.tmp");
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&self.handle, &unfinished, flags, Mode::RUSR | Mode::WUSR)?);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file =
+            File::from(openat(&self.handle, &unfinished, flags, Mode::RUSR | Mode::WUSR)?);
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         let written = written.and_then(|()| failpoint::hit("before-rename"));
-        let placed = written.and_then(|()| Ok(renameat(&self.handle, &unfinished, &self.handle, name)?));
+        let placed =
+            written.and_then(|()| Ok(renameat(&self.handle, &unfinished, &self.handle, name)?));
         if placed.is_err() {
             // The error that matters is the first one.
             let _ = unlinkat(&self.handle, &unfinished, AtFlags::empty());
@@ -176,24 +188,29 @@ impl Dir {
     }
 
     /// Removes the unfinished files that crashes have left. The caller holds the lock.
-    pub fn clear_unfinished(&self) -> io::Result<()> {
-        for name in self.names()?.iter().filter(|name| name.starts_with('.') && name.ends_with(".tmp")) {
+    pub(crate) fn clear_unfinished(&self) -> io::Result<()> {
+        for name in
+            self.names()?.iter().filter(|name| name.starts_with('.') && name.ends_with(".tmp"))
+        {
             self.remove(name)?;
         }
         Ok(())
     }
 
-    pub fn remove(&self, name: &str) -> io::Result<()> {
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Err(error) if error != Errno::NOENT => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    /// Renames the file `name`, so that it is kept and not used; returns its new name. The caller holds the lock.
-    pub fn quarantine(&self, name: &str) -> io::Result<String> {
+    /// Renames the file `name`, so that it is kept and not used; returns its new name. The caller
+    /// holds the lock.
+    pub(crate) fn quarantine(&self, name: &str) -> io::Result<String> {
         let names = self.names()?;
-        let aside = (1..).map(|number| format!("{name}.quarantined-{number}")).find(|aside| !names.contains(aside));
+        let aside = (1..)
+            .map(|number| format!("{name}.quarantined-{number}"))
+            .find(|aside| !names.contains(aside));
         let aside = aside.unwrap_or_default();
         renameat(&self.handle, name, &self.handle, &aside)?;
         fsync(&self.handle)?;
@@ -201,7 +218,11 @@ impl Dir {
     }
 
     /// The file `name` in it; none if there is none.
-    pub fn open_file(&self, name: &str, purpose: Purpose) -> Result<Option<File>, PrivateError> {
+    pub(crate) fn open_file(
+        &self,
+        name: &str,
+        purpose: Purpose,
+    ) -> Result<Option<File>, PrivateError> {
         let path = || self.path.join(name);
         let access = match purpose {
             Purpose::Read => OFlags::RDONLY,
@@ -209,8 +230,11 @@ impl Dir {
         };
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let open = || match openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR) {
-            // It is not this user's file, or the file system, of another machine or process, says so.
-            Err(Errno::PERM) => openat(&self.handle, name, flags - NO_ATIME, Mode::RUSR | Mode::WUSR),
+            // It is not this user's file, or the file system, of another machine or process, says
+            // so.
+            Err(Errno::PERM) => {
+                openat(&self.handle, name, flags - NO_ATIME, Mode::RUSR | Mode::WUSR)
+            }
             opened => opened,
         };
         let (start, mut opened) = (Instant::now(), open());
@@ -230,7 +254,8 @@ impl Dir {
                 return Err(PrivateError::Failed { path: path(), source: error.into() });
             }
         };
-        let stat = fstat(&handle).map_err(|source| PrivateError::Failed { path: path(), source: source.into() })?;
+        let stat = fstat(&handle)
+            .map_err(|source| PrivateError::Failed { path: path(), source: source.into() })?;
         match wrong(&stat.into()) {
             Some(what) => Err(PrivateError::Refused { path: path(), what }),
             None => Ok(Some(handle.into())),
@@ -238,7 +263,7 @@ impl Dir {
     }
 
     /// Device and inode of the file `name`, if it is one to be trusted; none if there is none.
-    pub fn identity(&self, name: &str) -> Result<Option<(u64, u64)>, PrivateError> {
+    pub(crate) fn identity(&self, name: &str) -> Result<Option<(u64, u64)>, PrivateError> {
         let Some(seen) = self.stat(name)? else { return Ok(None) };
         match wrong(&seen) {
             Some(what) => Err(PrivateError::Refused { path: self.path.join(name), what }),
@@ -251,22 +276,24 @@ impl Dir {
         match seen(&self.handle, name) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(error) => Err(PrivateError::Failed { path: self.path.join(name), source: error.into() }),
+            Err(error) => {
+                Err(PrivateError::Failed { path: self.path.join(name), source: error.into() })
+            }
         }
     }
 }
 
 /// The file `name` in `dir`, to be read; none if it or the directory is not there.
-pub fn read(dir: &Path, name: &str) -> Result<Option<File>, PrivateError> {
+pub(crate) fn read(dir: &Path, name: &str) -> Result<Option<File>, PrivateError> {
     match Dir::open(dir)? {
         Some(dir) => dir.open_file(name, Purpose::Read),
         None => Ok(None),
     }
 }
 
-/// Locks the file; false if another process holds the lock for longer than `patience`: it may have been stopped, and
-/// nobody waits for that for ever.
-pub fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
+/// Locks the file; false if another process holds the lock for longer than `patience`: it may have
+/// been stopped, and nobody waits for that for ever.
+pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     let start = Instant::now();
     loop {
         match file.try_lock() {
@@ -302,8 +329,8 @@ impl From<Stat> for Seen {
     }
 }
 
-/// Looks at a file, following no link. Its times are not asked for: when they have been, the kernel notes the time of
-/// the next write at once, and writes it to the disk with that.
+/// Looks at a file, following no link. Its times are not asked for: when they have been, the kernel
+/// notes the time of the next write at once, and writes it to the disk with that.
 #[cfg(target_os = "linux")]
 fn seen(base: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<Seen> {
     let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID | StatxFlags::INO;
@@ -314,7 +341,9 @@ fn seen(base: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<Seen> {
             user: found.stx_uid,
         }),
         // The system has no such call, or forbids it by rules that are older than the call.
-        Err(Errno::NOSYS | Errno::PERM) => statat(base, name, AtFlags::SYMLINK_NOFOLLOW).map(Seen::from),
+        Err(Errno::NOSYS | Errno::PERM) => {
+            statat(base, name, AtFlags::SYMLINK_NOFOLLOW).map(Seen::from)
+        }
         Err(error) => Err(error),
     }
 }
@@ -325,7 +354,7 @@ fn seen(base: impl AsFd, name: impl Arg) -> rustix::io::Result<Seen> {
 }
 
 /// Whether the file has no name any more. Its times are not asked for here either.
-pub fn is_deleted(file: &File) -> bool {
+pub(crate) fn is_deleted(file: &File) -> bool {
     #[cfg(target_os = "linux")]
     if let Ok(found) = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::NLINK) {
         return found.stx_nlink == 0;

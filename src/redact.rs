@@ -1,8 +1,9 @@
 //! Secrets in what agents write, replaced by `[redacted: kind]` before anything is decided or kept.
 //!
-//! Three rules: `shape` finds the forms that issuers give their secrets; `named` finds values after a name such as
-//! `api_key` in prose, code, JSON, YAML and environments; and in objects the values of fields with such names are
-//! masked, and names with such a form. All take time linear in the text.
+//! Three rules: `shape` finds the forms that issuers give their secrets; `named` finds values after
+//! a name such as `api_key` in prose, code, JSON, YAML and environments; and in objects the values
+//! of fields with such names are masked, and names with such a form. All take time linear in the
+//! text.
 
 mod document;
 mod named;
@@ -23,8 +24,8 @@ const SHORTEST: usize = 8;
 /// Beginning of every mark.
 pub const MARK: &str = "[redacted: ";
 
-/// How often a text is searched. A secret that begins inside another one shows only when that is gone; the bound keeps
-/// the time linear in texts made to hold endless chains of them.
+/// How often a text is searched. A secret that begins inside another one shows only when that is
+/// gone; the bound keeps the time linear in texts made to hold endless chains of them.
 const PASSES: usize = 8;
 
 /// A secret found in a text.
@@ -33,7 +34,8 @@ struct Finding {
     kind: &'static str,
 }
 
-/// Fields that name things: in them, only secrets with a telling form are redacted, not what follows a telling name.
+/// Fields that name things: in them, only secrets with a telling form are redacted, not what
+/// follows a telling name.
 const NAMES: [&str; 22] = [
     "id",
     "task",
@@ -64,7 +66,8 @@ pub fn text(text: &str) -> Option<(String, usize)> {
     redacted(text, true)
 }
 
-/// A name that git or a client uses, made harmless and without what has a secret's form; `None` if it needs no change.
+/// A name that git or a client uses, made harmless and without what has a secret's form; `None` if
+/// it needs no change.
 pub fn name(name: &str) -> Option<String> {
     let harmless = harmless::text(name);
     let clean = redacted(harmless.as_deref().unwrap_or(name), false);
@@ -111,8 +114,8 @@ fn mark(kind: &str) -> String {
     format!("{MARK}{kind}]")
 }
 
-/// `bytes` without their secrets, and their number; `None` if they have none. Bytes that are no UTF-8 stay as they are,
-/// and may be part of a secret.
+/// `bytes` without their secrets, and their number; `None` if they have none. Bytes that are no
+/// UTF-8 stay as they are, and may be part of a secret.
 pub fn bytes(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut lifted = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -156,8 +159,8 @@ pub fn value(value: &mut Value) -> usize {
 /// How a value is searched, depending on the names of the fields that contain it.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// The field's name says that the value is a secret. It is masked, unless it says where the secret is kept, or that
-    /// there is none.
+    /// The field's name says that the value is a secret. It is masked, unless it says where the
+    /// secret is kept, or that there is none.
     Masked(Telling),
     /// `around`: what the name of an outer field says is somewhere inside.
     Within { by_name: bool, around: Option<Telling> },
@@ -169,7 +172,9 @@ impl Rule {
     /// The rule for the fields of an object; `beside` is what one field says about another.
     fn of_fields(self, beside: Option<Telling>) -> Self {
         match self {
-            Self::Masked(telling) => Self::Within { by_name: true, around: beside.or(Some(telling)) },
+            Self::Masked(telling) => {
+                Self::Within { by_name: true, around: beside.or(Some(telling)) }
+            }
             Self::Within { by_name, around } => Self::Within { by_name, around: beside.or(around) },
         }
     }
@@ -182,16 +187,23 @@ impl Rule {
         let Self::Within { by_name, around } = self else { return self };
         let is_name = NAMES.contains(&name);
         // Texts with colons do not count as random, because times have them.
-        let is_random = |string: &str| !is_name && !string.contains(':') && named::is_random(string);
+        let is_random =
+            |string: &str| !is_name && !string.contains(':') && named::is_random(string);
         match around {
-            Some(telling) if named::has_no_meaning(name) || string.is_some_and(is_random) => Self::Masked(telling),
+            Some(telling) if named::has_no_meaning(name) || string.is_some_and(is_random) => {
+                Self::Masked(telling)
+            }
             _ => Self::Within { by_name: by_name && !is_name, around },
         }
     }
 
     fn of_string(self, string: &str) -> Option<(String, usize)> {
         match self {
-            Self::Masked(telling) if named::stands_for_one(string) || telling.is_said_of_a_part(string) => None,
+            Self::Masked(telling)
+                if named::stands_for_one(string) || telling.is_said_of_a_part(string) =>
+            {
+                None
+            }
             Self::Masked(telling) => Some((mark(telling.kind), 1)),
             Self::Within { by_name, .. } => redacted(string, by_name),
         }
@@ -220,12 +232,13 @@ fn within(value: &mut Value, rule: Rule) -> usize {
 
 fn within_fields(fields: &mut Map<String, Value>, rule: Rule) -> usize {
     let rule = rule.of_fields(named_beside(|name| fields.get(name).map(Value::as_str)));
-    let field = |(name, value): (&String, &mut Value)| within(value, rule.of_field(name, value.as_str()));
+    let field =
+        |(name, value): (&String, &mut Value)| within(value, rule.of_field(name, value.as_str()));
     fields.iter_mut().map(field).sum::<usize>() + redact_names(fields)
 }
 
-/// What a name says that stands beside its value, as in lists of variables and headers. `field` says whether a field
-/// exists and what its text is.
+/// What a name says that stands beside its value, as in lists of variables and headers. `field`
+/// says whether a field exists and what its text is.
 fn named_beside<'f>(field: impl Fn(&str) -> Option<Option<&'f str>>) -> Option<Telling> {
     field("value")?;
     Telling::of(["name", "key"].into_iter().find_map(field)??)
@@ -280,8 +293,7 @@ mod tests {
 
     #[test]
     fn what_is_redacted_is_redacted_once() {
-        let mut given =
-            json!({"metadata": {"token": "abc"}, "description": format!("token={} and {}", github(), github())});
+        let mut given = json!({"metadata": {"token": "abc"}, "description": format!("token={} and {}", github(), github())});
         assert_eq!(value(&mut given), 3);
         let once = given.clone();
         assert_eq!(value(&mut given), 0);
@@ -368,7 +380,8 @@ mod tests {
         let other = github().replace('A', "Z");
         let mut given = json!({"metrics": {github(): 1, "runs": 2, other: 3}});
         assert_eq!(value(&mut given), 2);
-        let masked = json!({"[redacted: github token]": 1, "runs": 2, "[redacted: github token] 2": 3});
+        let masked =
+            json!({"[redacted: github token]": 1, "runs": 2, "[redacted: github token] 2": 3});
         assert_eq!(given["metrics"], masked);
         assert_eq!(value(&mut given), 0);
     }
@@ -387,19 +400,29 @@ mod tests {
         let (clean, count) = document(&given).unwrap();
         assert_eq!((clean.as_str(), count), (expected, 9));
         assert_eq!(document(&clean), None);
-        for other in ["\"password=hunter2hunter3\"", "{\"password\": \"hunter2hunter3\"} {}", &"[".repeat(100_000)] {
+        for other in [
+            "\"password=hunter2hunter3\"",
+            "{\"password\": \"hunter2hunter3\"} {}",
+            &"[".repeat(100_000),
+        ] {
             assert_eq!(document(other), None);
         }
     }
 
     #[test]
     fn stretches_of_text_among_other_bytes_are_redacted_and_the_bytes_stay() {
-        let given = [b"\xff\xfe ", github().as_bytes(), b" \xe4 DB_PASSWORD=a1b2c3d4e5f6\n\x80"].concat();
+        let given =
+            [b"\xff\xfe ", github().as_bytes(), b" \xe4 DB_PASSWORD=a1b2c3d4e5f6\n\x80"].concat();
         let (clean, count) = bytes(&given).unwrap();
-        let expected =
-            [&b"\xff\xfe [redacted: github token] \xe4 DB_PASSWORD="[..], b"[redacted: password]\n\x80"].concat();
+        let expected = [
+            &b"\xff\xfe [redacted: github token] \xe4 DB_PASSWORD="[..],
+            b"[redacted: password]\n\x80",
+        ]
+        .concat();
         assert_eq!((clean, count), (expected, 2));
-        let latin = [b"\xff \xf4\x8f\xbf\x84 ", "\u{10ff84}".as_bytes(), b" DB_PASSWORD=h\xe4llo2xyz \xe4"].concat();
+        let latin =
+            [b"\xff \xf4\x8f\xbf\x84 ", "\u{10ff84}".as_bytes(), b" DB_PASSWORD=h\xe4llo2xyz \xe4"]
+                .concat();
         let expected = [&latin[..11], b" DB_PASSWORD=[redacted: password] \xe4"].concat();
         assert_eq!(bytes(&latin), Some((expected, 1)), "also of a secret that is none");
         assert_eq!(bytes(b"\x00\x01\xff nothing here"), None);
@@ -407,7 +430,8 @@ mod tests {
 
     #[test]
     fn references_to_secrets_are_no_secrets() {
-        let mut given = json!({"metadata": {"api_key": "${API_KEY}", "token": "", "password": "<password>"}});
+        let mut given =
+            json!({"metadata": {"api_key": "${API_KEY}", "token": "", "password": "<password>"}});
         let before = given.clone();
         assert_eq!(value(&mut given), 0);
         assert_eq!(given, before);
@@ -415,15 +439,17 @@ mod tests {
 
     #[test]
     fn names_are_judged_by_their_form_alone() {
-        assert_eq!(name(&format!("fix/{}\u{202e}", github())).as_deref(), Some("fix/[redacted: github token]\u{fffd}"));
+        assert_eq!(
+            name(&format!("fix/{}\u{202e}", github())).as_deref(),
+            Some("fix/[redacted: github token]\u{fffd}")
+        );
         assert_eq!(name("a\u{7}b").as_deref(), Some("a\u{fffd}b"));
         assert_eq!(name("/home/me/token=a1b2c3d4e5f6a7b8"), None);
     }
 
     #[test]
     fn ids_and_paths_are_judged_by_their_form_alone() {
-        let mut given =
-            json!({"task_id": "token=a1b2c3d4e5f6a7b8", "files_modified": ["src/token=a1b2c3d4e5f6a7b8.rs", github()]});
+        let mut given = json!({"task_id": "token=a1b2c3d4e5f6a7b8", "files_modified": ["src/token=a1b2c3d4e5f6a7b8.rs", github()]});
         assert_eq!(value(&mut given), 1);
         assert_eq!(given["files_modified"][1], "[redacted: github token]");
     }

@@ -1,6 +1,6 @@
-//! Files that nobody changes once they are there: named by the time at which they were made and the first digits of
-//! their SHA-256, so that reading one tells whether it is what was written. `latest.json` (`{version, path, sha256}`)
-//! beside them names the newest.
+//! Files that nobody changes once they are there: named by the time at which they were made and the
+//! first digits of their SHA-256, so that reading one tells whether it is what was written.
+//! `latest.json` (`{version, path, sha256}`) beside them names the newest.
 
 use std::io::{self, Read};
 
@@ -14,7 +14,7 @@ use crate::state::digest::sha256;
 use crate::state::snapshot::SnapshotName;
 use crate::state::time::Timestamp;
 
-pub const LATEST: &str = "latest.json";
+pub(crate) const LATEST: &str = "latest.json";
 /// Most bytes of `latest.json` that are read: more than it ever has.
 const LATEST_BYTES: u64 = 4_096;
 
@@ -29,21 +29,22 @@ pub enum ReadError {
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Latest<V> {
+pub(crate) struct Latest<V> {
     pub version: V,
     pub path: String,
     pub sha256: String,
 }
 
 /// The names of the files, oldest first.
-pub fn names(dir: &Dir) -> io::Result<Vec<SnapshotName>> {
-    let mut names: Vec<_> = dir.names()?.iter().filter_map(|name| SnapshotName::parse(name)).collect();
+pub(crate) fn names(dir: &Dir) -> io::Result<Vec<SnapshotName>> {
+    let mut names: Vec<_> =
+        dir.names()?.iter().filter_map(|name| SnapshotName::parse(name)).collect();
     names.sort();
     Ok(names)
 }
 
 /// What `latest.json` says; none when it is missing or cannot be understood.
-pub fn latest<V: DeserializeOwned>(dir: &Dir) -> Option<Latest<V>> {
+pub(crate) fn latest<V: DeserializeOwned>(dir: &Dir) -> Option<Latest<V>> {
     let file = dir.open_file(LATEST, Purpose::Read).ok()??;
     let mut text = Vec::new();
     file.take(LATEST_BYTES).read_to_end(&mut text).ok()?;
@@ -51,10 +52,12 @@ pub fn latest<V: DeserializeOwned>(dir: &Dir) -> Option<Latest<V>> {
 }
 
 /// At most `max` bytes of a file, unverified.
-pub fn bytes(dir: &Dir, name: &SnapshotName, max: u64) -> Result<Vec<u8>, ReadError> {
+pub(crate) fn bytes(dir: &Dir, name: &SnapshotName, max: u64) -> Result<Vec<u8>, ReadError> {
     let file = match dir.open_file(name.as_str(), Purpose::Read) {
         Ok(file) => file.ok_or(ReadError::NotFound)?,
-        Err(PrivateError::Refused { what, .. }) => return Err(ReadError::Damaged(format!("it is {what}"))),
+        Err(PrivateError::Refused { what, .. }) => {
+            return Err(ReadError::Damaged(format!("it is {what}")));
+        }
         Err(PrivateError::Failed { source, .. }) => return Err(ReadError::Io(source)),
     };
     let mut bytes = Vec::new();
@@ -63,7 +66,11 @@ pub fn bytes(dir: &Dir, name: &SnapshotName, max: u64) -> Result<Vec<u8>, ReadEr
 }
 
 /// The content of a file that is what its name says, and its whole SHA-256.
-pub fn read(dir: &Dir, name: &SnapshotName, max: u64) -> Result<(Vec<u8>, String), ReadError> {
+pub(crate) fn read(
+    dir: &Dir,
+    name: &SnapshotName,
+    max: u64,
+) -> Result<(Vec<u8>, String), ReadError> {
     let bytes = bytes(dir, name, max)?;
     let sha256 = sha256(&bytes);
     if sha256.starts_with(name.hash()) {
@@ -72,9 +79,9 @@ pub fn read(dir: &Dir, name: &SnapshotName, max: u64) -> Result<(Vec<u8>, String
     Err(ReadError::Damaged(format!("its SHA-256 begins with {}", &sha256[..8])))
 }
 
-/// Writes a new file, which is durable and named by `latest.json` when this returns. `place` is the failpoint between
-/// the two. The caller holds the directory's lock.
-pub fn put<V: Serialize>(
+/// Writes a new file, which is durable and named by `latest.json` when this returns. `place` is the
+/// failpoint between the two. The caller holds the directory's lock.
+pub(crate) fn put<V: Serialize>(
     dir: &Dir,
     at: Timestamp,
     bytes: &[u8],
@@ -94,8 +101,9 @@ pub fn put<V: Serialize>(
     Ok((name, sha256))
 }
 
-/// Removes what crashes have left of such files, and nobody else's in the directory. The caller holds its lock.
-pub fn clear_unfinished(dir: &Dir) -> io::Result<()> {
+/// Removes what crashes have left of such files, and nobody else's in the directory. The caller
+/// holds its lock.
+pub(crate) fn clear_unfinished(dir: &Dir) -> io::Result<()> {
     for name in dir.names()? {
         let unfinished = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
         if unfinished.is_some_and(|name| name == LATEST || SnapshotName::parse(name).is_some()) {
@@ -106,7 +114,12 @@ pub fn clear_unfinished(dir: &Dir) -> io::Result<()> {
 }
 
 /// Has `latest.json` name `name`.
-pub fn point<V: Serialize>(dir: &Dir, name: &SnapshotName, sha256: &str, version: V) -> io::Result<()> {
+pub(crate) fn point<V: Serialize>(
+    dir: &Dir,
+    name: &SnapshotName,
+    sha256: &str,
+    version: V,
+) -> io::Result<()> {
     let latest = Latest { version, path: name.to_string(), sha256: sha256.to_owned() };
     dir.place(LATEST, &serde_json::to_vec(&latest)?)
 }

@@ -21,8 +21,9 @@ pub fn interruption() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Completes like [`interruption`], and also when the terminal is closed (SIGHUP), unless the process was told to
-/// ignore that: for one that must clean up in any case. Yields the number of the signal.
+/// Completes like [`interruption`], and also when the terminal is closed (SIGHUP), unless the
+/// process was told to ignore that: for one that must clean up in any case. Yields the number of
+/// the signal.
 ///
 /// # Errors
 /// When signals cannot be listened for.
@@ -32,7 +33,11 @@ pub fn ending() -> io::Result<impl Future<Output = i32>> {
 
     let listen = |kind: SignalKind| Ok::<_, io::Error>((signal(kind)?, kind.as_raw_value()));
     // Asked before listening for it, which ends that it is ignored.
-    let hangup = if is_ignored(Signal::HUP.as_raw()) { SignalKind::terminate() } else { SignalKind::hangup() };
+    let hangup = if is_ignored(Signal::HUP.as_raw()) {
+        SignalKind::terminate()
+    } else {
+        SignalKind::hangup()
+    };
     let [mut one, mut two, mut three] =
         [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(hangup)?];
     Ok(async move {
@@ -44,17 +49,18 @@ pub fn ending() -> io::Result<impl Future<Output = i32>> {
     })
 }
 
-/// Whether the signal is ignored, as `nohup` has it for this process and those it starts; false where the system does
-/// not tell.
+/// Whether the signal is ignored, as `nohup` has it for this process and those it starts; false
+/// where the system does not tell.
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Makes a write beyond a limit on the size of files (`ulimit -f`) fail like one on a full disk, instead of ending the
-/// process. To be called within a Tokio runtime.
+/// Makes a write beyond a limit on the size of files (`ulimit -f`) fail like one on a full disk,
+/// instead of ending the process. To be called within a Tokio runtime.
 ///
 /// # Errors
 /// When signals cannot be listened for.

@@ -1,9 +1,10 @@
 //! `snapshots/`: earlier states, each in a file of its own that nobody changes once it is there.
 //!
-//! A file holds the JSON of a [`Snapshot`], one line; its name begins with the time and ends with the first digits of
-//! the file's SHA-256. `prev_sha256` at its head is the whole SHA-256 of the snapshot before it, so that the files form
-//! a chain, of which retention takes the oldest. `latest.json` (`{version, path, sha256}`) names the newest. A writer
-//! holds the lock on `snapshots/lock`, not the board's.
+//! A file holds the JSON of a [`Snapshot`], one line; its name begins with the time and ends with
+//! the first digits of the file's SHA-256. `prev_sha256` at its head is the whole SHA-256 of the
+//! snapshot before it, so that the files form a chain, of which retention takes the oldest.
+//! `latest.json` (`{version, path, sha256}`) names the newest. A writer holds the lock on
+//! `snapshots/lock`, not the board's.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,7 +15,9 @@ pub use crate::sealed::ReadError as SnapshotError;
 use crate::sealed::{self, LATEST};
 use crate::state::State;
 use crate::state::digest::sha256;
-use crate::state::snapshot::{FORMAT, Head, Listed, Occasion, Problem, Snapshot, SnapshotName, Verification};
+use crate::state::snapshot::{
+    FORMAT, Head, Listed, Occasion, Problem, Snapshot, SnapshotName, Verification,
+};
 use crate::state::time::{MINUTE, Timestamp};
 
 pub const DIRECTORY: &str = "snapshots";
@@ -95,7 +98,11 @@ impl Snapshots {
     }
 
     /// The newest sound snapshot of that board whose state is not after `seq`.
-    pub fn newest_sound(&self, board_id: &str, seq: u64) -> io::Result<Option<(SnapshotName, Snapshot)>> {
+    pub fn newest_sound(
+        &self,
+        board_id: &str,
+        seq: u64,
+    ) -> io::Result<Option<(SnapshotName, Snapshot)>> {
         for listed in self.list()?.into_iter().rev() {
             let fits = |head: &Head| head.board_id == board_id && head.seq <= seq;
             if listed.head.as_ref().is_none_or(fits)
@@ -112,11 +119,16 @@ impl Snapshots {
         let directory = self.directory.as_ref().ok_or(SnapshotError::NotFound)?;
         let (bytes, sha256) = sealed::read(directory, name, MAX_BYTES)?;
         let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
-            SnapshotError::Damaged(format!("it cannot be understood: {error}; it may be of a newer callboard"))
+            SnapshotError::Damaged(format!(
+                "it cannot be understood: {error}; it may be of a newer callboard"
+            ))
         })?;
         let head = &snapshot.head;
         if head.format > FORMAT {
-            return Err(SnapshotError::Damaged(format!("it has format {} of a newer callboard", head.format)));
+            return Err(SnapshotError::Damaged(format!(
+                "it has format {} of a newer callboard",
+                head.format
+            )));
         }
         let board = &snapshot.state.board;
         if (&head.board_id, head.seq) != (&board.board_id, board.seq) {
@@ -144,11 +156,16 @@ impl Snapshots {
                 Some(prev) if hashes.contains(prev) => {}
                 Some(_) if index == 0 => report.pruned_before = Some(name.clone()),
                 Some(prev) => {
-                    let problem = format!("the snapshot before it ({}…) is missing or damaged", short(prev));
+                    let problem =
+                        format!("the snapshot before it ({}…) is missing or damaged", short(prev));
                     complain(&mut report, name.as_str(), problem);
                 }
                 None if index == 0 => {}
-                None => complain(&mut report, name.as_str(), "it names none before it, and there are".to_owned()),
+                None => complain(
+                    &mut report,
+                    name.as_str(),
+                    "it names none before it, and there are".to_owned(),
+                ),
             }
             hashes.push(sound.sha256);
             report.newest_sound = Some(name.clone());
@@ -164,7 +181,9 @@ impl Snapshots {
         let newest = names.last();
         let Some(directory) = &self.directory else { return Ok(None) };
         let Some(latest) = sealed::latest::<u32>(directory) else {
-            return Ok(newest.map(|_| "it is missing or cannot be understood; the next snapshot writes it".to_owned()));
+            return Ok(newest.map(|_| {
+                "it is missing or cannot be understood; the next snapshot writes it".to_owned()
+            }));
         };
         if latest.version > LATEST_VERSION {
             return Ok(Some("it was written by a newer callboard".to_owned()));
@@ -177,15 +196,20 @@ impl Snapshots {
             Err(error) => return Ok(Some(format!("what it names cannot be read: {error}"))),
         };
         Ok(match () {
-            () if actual != latest.sha256 => Some("its sha256 is not that of the file that it names".to_owned()),
-            () if Some(named) != newest => Some(format!("it names {named}, which is not the newest")),
+            () if actual != latest.sha256 => {
+                Some("its sha256 is not that of the file that it names".to_owned())
+            }
+            () if Some(named) != newest => {
+                Some(format!("it names {named}, which is not the newest"))
+            }
             () => None,
         })
     }
 }
 
-/// Writes a snapshot of `state`, and removes those that need not be kept at `taken.at`, which is now. `unless` is shown
-/// the newest one, while nobody else is writing, and may find that another is not needed.
+/// Writes a snapshot of `state`, and removes those that need not be kept at `taken.at`, which is
+/// now. `unless` is shown the newest one, while nobody else is writing, and may find that another
+/// is not needed.
 pub fn take(
     board: &Path,
     state: &State,
@@ -198,7 +222,11 @@ pub fn take(
     let patience = if taken.occasion == Occasion::Growth { Duration::ZERO } else { PATIENCE };
     let Some(_lock) = directory.lock(patience)? else {
         // The one that is being written will do.
-        return if taken.occasion == Occasion::Growth { Ok(None) } else { Err(io::ErrorKind::TimedOut.into()) };
+        return if taken.occasion == Occasion::Growth {
+            Ok(None)
+        } else {
+            Err(io::ErrorKind::TimedOut.into())
+        };
     };
     let snapshots = Snapshots { directory: Some(directory) };
     let listed = snapshots.newest()?;
@@ -209,7 +237,8 @@ pub fn take(
     // Later by name than every other, however the clocks of two processes differ.
     let at = names.last().map_or(taken.at, |newest| taken.at.max(newest.at() + 1));
     // The newest may be damaged: then the chain goes on from the newest that is sound.
-    let prev_sha256 = names.iter().rev().find_map(|name| snapshots.read(name).ok()).map(|sound| sound.sha256);
+    let prev_sha256 =
+        names.iter().rev().find_map(|name| snapshots.read(name).ok()).map(|sound| sound.sha256);
     let head = Head {
         format: FORMAT,
         board_id: state.board().board_id.clone(),
@@ -228,7 +257,12 @@ pub fn take(
 }
 
 /// Removes what need not be kept; `older` are all snapshots but the one just taken.
-fn prune(directory: &Dir, older: Vec<SnapshotName>, now: Timestamp, retention: Retention) -> io::Result<()> {
+fn prune(
+    directory: &Dir,
+    older: Vec<SnapshotName>,
+    now: Timestamp,
+    retention: Retention,
+) -> io::Result<()> {
     let age = i64::from(retention.days).saturating_mul(DAY);
     let surplus = older.into_iter().rev().skip(retention.count.saturating_sub(1));
     for name in surplus.filter(|name| now.since(name.at()) > age) {

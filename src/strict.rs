@@ -1,6 +1,7 @@
 //! JSON from strangers: no key twice in one object, and limited nesting.
 //!
-//! RFC 8259 leaves open what a repeated key means, so two readers of one message may see different things.
+//! RFC 8259 leaves open what a repeated key means, so two readers of one message may see different
+//! things.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -88,7 +89,10 @@ impl<'de> Visitor<'de> for Level {
         let (mut few, mut others) = (Vec::new(), HashSet::new());
         while let Some(key) = fields.next_key::<Key>()? {
             if few.contains(&key) || others.contains(&key) {
-                return Err(A::Error::custom(format_args!("the key {:?} stands twice in one object", key.0)));
+                return Err(A::Error::custom(format_args!(
+                    "the key {:?} stands twice in one object",
+                    key.0
+                )));
             }
             if few.len() < FEW {
                 few.push(key);
@@ -118,7 +122,8 @@ mod tests {
             ("{} {}".to_owned(), "trailing"),
             ("{".to_owned(), "EOF"),
         ] {
-            let checked = check(text.as_bytes()).err().map(|error| error.to_string()).unwrap_or_default();
+            let checked =
+                check(text.as_bytes()).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(
                 checked.contains(complaint) && checked.is_empty() == complaint.is_empty(),
                 "{complaint}: {checked}"

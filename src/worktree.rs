@@ -1,8 +1,9 @@
-//! What git's own files say about a working directory, read without running git: hosts start servers with a bare
-//! environment, and a claim records branch and head each time. Formats: gitrepository-layout(5). Only where references
-//! are in tables, git itself is asked.
+//! What git's own files say about a working directory, read without running git: hosts start
+//! servers with a bare environment, and a claim records branch and head each time. Formats:
+//! gitrepository-layout(5). Only where references are in tables, git itself is asked.
 //!
-//! Everything read here may be garbage or hostile. Reads are bounded, and what does not parse is absent.
+//! Everything read here may be garbage or hostile. Reads are bounded, and what does not parse is
+//! absent.
 
 use std::io::{BufRead, BufReader, Read};
 use std::iter::successors;
@@ -38,30 +39,35 @@ impl Worktree {
         Self::of(Repository::containing(cwd)?)
     }
 
-    /// The worktree around `cwd` of the repository that the board in `board` belongs to. The board's paths are relative
-    /// to that worktree's root, so a submodule's files count as the superproject's. If the board belongs to another
-    /// repository or to none, the innermost worktree that is no submodule's.
+    /// The worktree around `cwd` of the repository that the board in `board` belongs to. The
+    /// board's paths are relative to that worktree's root, so a submodule's files count as the
+    /// superproject's. If the board belongs to another repository or to none, the innermost
+    /// worktree that is no submodule's.
     pub fn of_board(board: &Path, cwd: &Path) -> Option<Self> {
         Self::of(Project::of(board).around(cwd)?.0)
     }
 
-    /// The worktree, chosen in the same way, around `dir`, where a file is. None in a repository that has nothing to do
-    /// with the board; the one that the session in `cwd` is in has.
+    /// The worktree, chosen in the same way, around `dir`, where a file is. None in a repository
+    /// that has nothing to do with the board; the one that the session in `cwd` is in has.
     pub fn of_file(board: &Path, cwd: &Path, dir: &Path) -> Option<Self> {
         let project = Project::of(board);
         let (repository, is_project) = project.around(dir)?;
         let session = project.around(cwd);
-        let is_of_none = project.owner.is_none() && !session.as_ref().is_some_and(|(_, is_project)| *is_project);
-        let is_sessions = session.is_some_and(|(session, _)| session.common_dir == repository.common_dir);
+        let is_of_none =
+            project.owner.is_none() && !session.as_ref().is_some_and(|(_, is_project)| *is_project);
+        let is_sessions =
+            session.is_some_and(|(session, _)| session.common_dir == repository.common_dir);
         if is_project || is_of_none || is_sessions { Self::of(repository) } else { None }
     }
 
-    /// The worktree around `dir`, if it is one of the repository that the board belongs to or that the session in `cwd`
-    /// is in.
+    /// The worktree around `dir`, if it is one of the repository that the board belongs to or that
+    /// the session in `cwd` is in.
     pub fn of_session(board: &Path, cwd: &Path, dir: &Path) -> Option<Self> {
         let project = Project::of(board);
         let (repository, is_project) = project.around(dir)?;
-        let is_sessions = project.around(cwd).is_some_and(|(session, _)| session.common_dir == repository.common_dir);
+        let is_sessions = project
+            .around(cwd)
+            .is_some_and(|(session, _)| session.common_dir == repository.common_dir);
         if is_project || is_sessions { Self::of(repository) } else { None }
     }
 
@@ -93,18 +99,24 @@ impl Project {
         Self { owner: dir.as_deref().and_then(Repository::containing), dir }
     }
 
-    /// The repository around `cwd` that is the project's, and true; or else the innermost that is no submodule, and
-    /// false.
+    /// The repository around `cwd` that is the project's, and true; or else the innermost that is
+    /// no submodule, and false.
     fn around(&self, cwd: &Path) -> Option<(Repository, bool)> {
         let innermost = Repository::containing(cwd)?;
-        let owned = successors(Some(innermost.clone()), Repository::around).find(|one| self.owns(one));
-        let top =
-            || successors(Some(innermost), |one| one.around().filter(|around| one.is_submodule_of(around))).last();
+        let owned =
+            successors(Some(innermost.clone()), Repository::around).find(|one| self.owns(one));
+        let top = || {
+            successors(Some(innermost), |one| {
+                one.around().filter(|around| one.is_submodule_of(around))
+            })
+            .last()
+        };
         owned.map(|owned| (owned, true)).or_else(|| Some((top()?, false)))
     }
 
     fn owns(&self, repository: &Repository) -> bool {
-        let shares = self.owner.as_ref().is_some_and(|owner| owner.common_dir == repository.common_dir);
+        let shares =
+            self.owner.as_ref().is_some_and(|owner| owner.common_dir == repository.common_dir);
         shares || self.dir.as_ref().is_some_and(|dir| repository.main_root() == *dir)
     }
 }
@@ -126,11 +138,13 @@ impl Repository {
         cwd.ancestors().find_map(Self::at_root)
     }
 
-    /// The directory that stands for the repository in all its worktrees: the main worktree's root. A bare repository
-    /// has none; there it is the parent of a hidden directory (`project/.bare` beside `project/main`), otherwise the
-    /// repository itself, whose parent may hold other projects.
+    /// The directory that stands for the repository in all its worktrees: the main worktree's root.
+    /// A bare repository has none; there it is the parent of a hidden directory
+    /// (`project/.bare` beside `project/main`), otherwise the repository itself, whose parent
+    /// may hold other projects.
     ///
-    /// The main worktree of a repository made with `--separate-git-dir` cannot be found from its linked worktrees.
+    /// The main worktree of a repository made with `--separate-git-dir` cannot be found from its
+    /// linked worktrees.
     pub fn main_root(&self) -> PathBuf {
         match &self.root {
             Some(root) if self.git_dir == self.common_dir => root.clone(),
@@ -138,8 +152,8 @@ impl Repository {
         }
     }
 
-    /// The directory in which the repository `of` keeps what belongs to this linked worktree; none unless each of the
-    /// two names the other.
+    /// The directory in which the repository `of` keeps what belongs to this linked worktree; none
+    /// unless each of the two names the other.
     pub fn kept_by(&self, of: &Self) -> Option<&Path> {
         let named = read_small(&self.git_dir.join("gitdir"))?;
         let named = fs::canonicalize(self.git_dir.join(named.trim_end())).ok()?;
@@ -159,15 +173,21 @@ impl Repository {
     }
 
     fn is_submodule_of(&self, around: &Self) -> bool {
-        let is_kept = self.git_dir.strip_prefix(&around.git_dir).is_ok_and(|name| name.starts_with("modules"));
+        let is_kept = self
+            .git_dir
+            .strip_prefix(&around.git_dir)
+            .is_ok_and(|name| name.starts_with("modules"));
         is_kept || self.root.as_ref().is_some_and(|root| around.lists(root))
     }
 
-    /// Whether `.gitmodules` lists the submodule at `root`, whose git directory may be in its own worktree.
+    /// Whether `.gitmodules` lists the submodule at `root`, whose git directory may be in its own
+    /// worktree.
     fn lists(&self, root: &Path) -> bool {
         let Some(own) = &self.root else { return false };
         let listed = read_small(&own.join(".gitmodules")).unwrap_or_default();
-        let paths = listed.lines().filter_map(|line| line.trim().strip_prefix("path")?.trim_start().strip_prefix('='));
+        let paths = listed
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("path")?.trim_start().strip_prefix('='));
         paths.map(str::trim).any(|path| own.join(path) == *root)
     }
 
@@ -195,7 +215,11 @@ impl Repository {
         let common_dir = read_small(&git_dir.join("commondir"))
             .and_then(|text| fs::canonicalize(git_dir.join(text.trim_end())).ok())
             .filter(|path| is_git_dir(path));
-        Self { root: root.map(Path::to_owned), common_dir: common_dir.unwrap_or_else(|| git_dir.clone()), git_dir }
+        Self {
+            root: root.map(Path::to_owned),
+            common_dir: common_dir.unwrap_or_else(|| git_dir.clone()),
+            git_dir,
+        }
     }
 
     fn resolve(&self, mut target: String) -> Option<String> {
@@ -227,7 +251,8 @@ fn worktree_around(git_dir: &Path) -> Option<&Path> {
 }
 
 fn main_root_of(common_dir: &Path) -> PathBuf {
-    let hidden = common_dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let hidden =
+        common_dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     match (core_worktree(common_dir), common_dir.parent()) {
         (Some(worktree), _) => worktree,
         (None, Some(parent)) if hidden => parent.to_owned(),
@@ -244,7 +269,8 @@ fn core_worktree(common_dir: &Path) -> Option<PathBuf> {
             section = line;
         }
         let (key, value) = line.split_once('=')?;
-        let found = section.eq_ignore_ascii_case("[core]") && key.trim_end().eq_ignore_ascii_case("worktree");
+        let found = section.eq_ignore_ascii_case("[core]")
+            && key.trim_end().eq_ignore_ascii_case("worktree");
         found.then(|| value.trim())
     })?;
     let worktree = fs::canonicalize(common_dir.join(value)).ok()?;
@@ -258,7 +284,9 @@ fn branch_name(head: &str) -> Option<&str> {
 /// The name in `ref: NAME`, if it is one that may be used as a path below a git directory.
 fn ref_name(text: &str) -> Option<&str> {
     let name = text.strip_prefix("ref:")?.trim();
-    let plain = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0', ':']);
+    let plain = |part: &str| {
+        !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0', ':'])
+    };
     (name.starts_with("refs/") && name.split('/').all(plain)).then_some(name)
 }
 
@@ -269,10 +297,12 @@ fn object_id(text: &str) -> Option<String> {
 
 fn packed_ref(path: &Path, name: &str) -> Option<String> {
     let file = path.is_file().then(|| fs::File::open(path).ok())??;
-    BufReader::new(file.take(PACKED_REFS_LIMIT)).split(b'\n').map_while(Result::ok).find_map(|line| {
-        let (id, packed) = std::str::from_utf8(&line).ok()?.split_once(' ')?;
-        (packed == name).then(|| object_id(id))
-    })?
+    BufReader::new(file.take(PACKED_REFS_LIMIT)).split(b'\n').map_while(Result::ok).find_map(
+        |line| {
+            let (id, packed) = std::str::from_utf8(&line).ok()?.split_once(' ')?;
+            (packed == name).then(|| object_id(id))
+        },
+    )?
 }
 
 fn read_small(path: &Path) -> Option<String> {
@@ -340,7 +370,10 @@ mod tests {
     fn branch_and_head_come_from_a_loose_ref_before_packed_refs() {
         let disk = Disk::new();
         disk.git_dir("p/.git", "ref: refs/heads/feat/x\n")
-            .file("p/.git/packed-refs", &format!("# pack-refs with: peeled\n{OLD} refs/heads/feat/x\n"))
+            .file(
+                "p/.git/packed-refs",
+                &format!("# pack-refs with: peeled\n{OLD} refs/heads/feat/x\n"),
+            )
             .file("p/src/a.rs", "");
         let seen = disk.at("p/src");
         assert_eq!((seen.root, seen.branch.as_deref()), (disk.path("p"), Some("feat/x")));
@@ -376,7 +409,10 @@ mod tests {
         let disk = Disk::new();
         disk.git_dir("p/.git", "ref: refs/heads/main\n")
             .git_dir("p/.git/modules/sub", "ref: refs/heads/main\n")
-            .file("p/.git/modules/sub/config", "[core]\n\tbare = false\n\tworktree = ../../../sub\n")
+            .file(
+                "p/.git/modules/sub/config",
+                "[core]\n\tbare = false\n\tworktree = ../../../sub\n",
+            )
             .file("p/sub/.git", "gitdir: ../.git/modules/sub\n")
             .linked("p/.git/modules/sub", "w", "ref: refs/heads/topic\n");
         assert_eq!(disk.main_root("p/sub"), disk.path("p/sub"));
@@ -399,18 +435,29 @@ mod tests {
             .linked("q/.bare", "v", "ref: refs/heads/topic\n")
             .git_dir("v/inner/.git", "ref: refs/heads/main\n");
         let root = |board: &str, cwd: &str| {
-            let worktree = Worktree::of_board(&disk.path(board), &disk.path(cwd)).expect("a worktree");
-            worktree.root.strip_prefix(disk.path("")).expect("below").to_str().expect("text").to_owned()
+            let worktree =
+                Worktree::of_board(&disk.path(board), &disk.path(cwd)).expect("a worktree");
+            worktree
+                .root
+                .strip_prefix(disk.path(""))
+                .expect("below")
+                .to_str()
+                .expect("text")
+                .to_owned()
         };
         for board in ["p/.coordination", "p/tools/.coordination"] {
             fs::create_dir_all(disk.path(board)).expect("a board");
-            for (cwd, expected) in [("p", "p"), ("p/sub", "p"), ("p/sub/deep", "p"), ("w/sub", "w"), ("x", "x")] {
+            for (cwd, expected) in
+                [("p", "p"), ("p/sub", "p"), ("p/sub/deep", "p"), ("w/sub", "w"), ("x", "x")]
+            {
                 assert_eq!(root(board, cwd), expected, "{board} {cwd}");
             }
         }
         assert_eq!(root("p/sub/.coordination", "p/sub/deep"), "p/sub");
         assert_eq!(root("q/.coordination", "v/inner"), "v");
-        for (cwd, expected) in [("p/sub", "p"), ("w/sub", "w"), ("w", "w"), ("p/sub/deep", "p/sub/deep"), ("v", "v")] {
+        for (cwd, expected) in
+            [("p/sub", "p"), ("w/sub", "w"), ("w", "w"), ("p/sub/deep", "p/sub/deep"), ("v", "v")]
+        {
             assert_eq!(root("elsewhere/.coordination", cwd), expected, "{cwd}");
         }
         assert_eq!(Worktree::of_board(&disk.path("p/.coordination"), &disk.path("")), None);
@@ -431,20 +478,37 @@ mod tests {
         fs::create_dir(disk.path("p/.coordination")).expect("a board");
         let root = |board: &str, cwd: &str, dir: &str| {
             let found = Worktree::of_file(&disk.path(board), &disk.path(cwd), &disk.path(dir));
-            found.map(|found| found.root.strip_prefix(disk.path("")).expect("below").to_str().expect("text").to_owned())
+            found.map(|found| {
+                found
+                    .root
+                    .strip_prefix(disk.path(""))
+                    .expect("below")
+                    .to_str()
+                    .expect("text")
+                    .to_owned()
+            })
         };
         let cases = [
             ("p/.coordination", "p", [Some("p"), Some("p"), Some("w"), None, None, None]),
-            ("p/.coordination", "clone", [Some("p"), Some("p"), Some("w"), Some("clone"), Some("of-clone"), None]),
+            (
+                "p/.coordination",
+                "clone",
+                [Some("p"), Some("p"), Some("w"), Some("clone"), Some("of-clone"), None],
+            ),
             ("p/.coordination", "elsewhere", [Some("p"), Some("p"), Some("w"), None, None, None]),
             ("q/.coordination", "v", [None; 6]),
         ];
         for (board, cwd, expected) in cases {
-            let found = ["p", "p/nested", "w", "clone", "of-clone", "x"].map(|dir| root(board, cwd, dir));
+            let found =
+                ["p", "p/nested", "w", "clone", "of-clone", "x"].map(|dir| root(board, cwd, dir));
             assert_eq!(found.each_ref().map(Option::as_deref), expected, "{board} from {cwd}");
         }
         assert_eq!(root("q/.coordination", "v", "v").as_deref(), Some("v"));
-        assert_eq!(root("elsewhere/.coordination", "clone", "x").as_deref(), Some("x"), "the board is no repository's");
+        assert_eq!(
+            root("elsewhere/.coordination", "clone", "x").as_deref(),
+            Some("x"),
+            "the board is no repository's"
+        );
     }
 
     #[test]
@@ -466,14 +530,22 @@ mod tests {
     fn garbage_is_absent_and_never_followed() {
         let disk = Disk::new();
         disk.git_dir("p/.git", "");
-        for head in ["ref: refs/heads/../../../../etc/passwd", "ref: refs/heads/.invalid", "ref: ", "ref: HEAD", "zz"] {
+        for head in [
+            "ref: refs/heads/../../../../etc/passwd",
+            "ref: refs/heads/.invalid",
+            "ref: ",
+            "ref: HEAD",
+            "zz",
+        ] {
             disk.file("p/.git/HEAD", head);
             assert_eq!((disk.at("p").branch, disk.at("p").head), (None, None), "{head}");
         }
-        disk.file("p/.git/HEAD", "ref: refs/heads/a").file("p/.git/refs/heads/a", "ref: refs/heads/a");
+        disk.file("p/.git/HEAD", "ref: refs/heads/a")
+            .file("p/.git/refs/heads/a", "ref: refs/heads/a");
         assert_eq!(disk.at("p").head, None);
         fs::remove_file(disk.path("p/.git/refs/heads/a")).expect("removed");
-        fs::write(disk.path("p/.git/packed-refs"), b"\xff\xfe\n\n refs/heads/a\nx refs/heads/a\n").expect("written");
+        fs::write(disk.path("p/.git/packed-refs"), b"\xff\xfe\n\n refs/heads/a\nx refs/heads/a\n")
+            .expect("written");
         assert_eq!(disk.at("p").head, None);
         fs::write(disk.path("p/.git/HEAD"), vec![b'a'; 2 << 20]).expect("written");
         assert_eq!(disk.at("p").head, None);

@@ -17,8 +17,9 @@ impl<R> Answer<R> {
         Self { reply, json }
     }
 
-    /// The reply as clients get it, with all that is said beside it: `agent_id`, `unread_messages`, `stop_requested`,
-    /// `warning`, what git says of the worktree, and the results of the steps of a batch.
+    /// The reply as clients get it, with all that is said beside it: `agent_id`, `unread_messages`,
+    /// `stop_requested`, `warning`, what git says of the worktree, and the results of the steps
+    /// of a batch.
     pub fn json(&self) -> &Value {
         &self.json
     }

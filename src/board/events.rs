@@ -26,8 +26,8 @@ impl Events {
         Ok(self.listener.next().await?.recorded.clone())
     }
 
-    /// The number of the last event that was returned or that the filter left out. Subscribing after it
-    /// misses no event.
+    /// The number of the last event that was returned or that the filter left out. Subscribing
+    /// after it misses no event.
     pub fn seq(&self) -> u64 {
         self.listener.seq()
     }

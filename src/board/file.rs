@@ -10,8 +10,8 @@ use crate::state::document::Document;
 use crate::statefile::{self, Found};
 
 impl Board {
-    /// Reads a state from the file at `path`: callboard's own, or one of the TypeScript broker, which lacks what callboard
-    /// adds. Opens no board and changes nothing.
+    /// Reads a state from the file at `path`: callboard's own, or one of the TypeScript broker,
+    /// which lacks what callboard adds. Opens no board and changes nothing.
     ///
     /// # Errors
     ///
@@ -25,9 +25,10 @@ impl Board {
         }
     }
 
-    /// Waits until the state file shows everything that was acknowledged before, by any process, and returns the number
-    /// of the event that it shows. Every operation writes the file, so call this only before the file is read by other
-    /// means, if a warning said that it could not be written or if it may have been deleted.
+    /// Waits until the state file shows everything that was acknowledged before, by any process,
+    /// and returns the number of the event that it shows. Every operation writes the file, so
+    /// call this only before the file is read by other means, if a warning said that it could
+    /// not be written or if it may have been deleted.
     ///
     /// # Errors
     ///
@@ -47,8 +48,8 @@ impl Board {
         }
     }
 
-    /// Writes the present state to a file of your own at `path`, whole or not at all; [`load_state`](Self::load_state)
-    /// reads it.
+    /// Writes the present state to a file of your own at `path`, whole or not at all;
+    /// [`load_state`](Self::load_state) reads it.
     ///
     /// # Errors
     ///
@@ -56,7 +57,8 @@ impl Board {
     pub async fn save_state_to(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let cannot = |error| failed("cannot write", path, error);
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent =
+            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let parent = fs_err::canonicalize(parent).map_err(cannot)?;
         if fs_err::canonicalize(self.dir()).is_ok_and(|own| parent.starts_with(own)) {
             return Err(BoardError::Forbidden(format!(

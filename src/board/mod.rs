@@ -1,5 +1,6 @@
-//! The board in a program of your own: [`Board`] is opened as every callboard process opens it, called by the types of
-//! [`ops`](crate::ops), and listened to. The commands of the CLI work through it, too.
+//! The board in a program of your own: [`Board`] is opened as every callboard process opens it,
+//! called by the types of [`ops`](crate::ops), and listened to. The commands of the CLI work
+//! through it, too.
 
 #![warn(missing_docs)]
 
@@ -24,16 +25,19 @@ use crate::state::document::Document;
 use crate::state::id::AgentId;
 use crate::state::snapshot::SnapshotName;
 
-/// Why a call has no answer: a refusal that the caller can mend, or a board that cannot be used as it is.
-/// [`code`](Error::code) is for programs, and the text names the thing and the way out.
+/// Why a call has no answer: a refusal that the caller can mend, or a board that cannot be
+/// used as it is. [`code`](Error::code) is for programs, and the text names the thing and the
+/// way out.
 pub use crate::participant::CallError as Error;
 
-/// A board, opened in this process, which thereby takes part in it like any `callboard` process: what it calls is
-/// durable when the answer comes, and what other processes did is known to every call.
+/// A board, opened in this process, which thereby takes part in it like any `callboard` process:
+/// what it calls is durable when the answer comes, and what other processes did is known to every
+/// call.
 ///
 /// Clones share one replica. The last one that is dropped ends this process's part.
 ///
-/// Calls need a Tokio runtime around them. Several may be under way at once; they are committed together.
+/// Calls need a Tokio runtime around them. Several may be under way at once; they are committed
+/// together.
 ///
 /// ```
 /// use callboard::{Board, ops};
@@ -67,8 +71,8 @@ pub struct Board {
 }
 
 impl Board {
-    /// Opens the board in the directory `dir`, usually a project's `.coordination`, with the defaults of [`Options`].
-    /// If there is none, the first call that writes makes it.
+    /// Opens the board in the directory `dir`, usually a project's `.coordination`, with the
+    /// defaults of [`Options`]. If there is none, the first call that writes makes it.
     ///
     /// # Errors
     ///
@@ -97,8 +101,8 @@ impl Board {
         Ok(Self { caller: Caller { agent, ..self.caller.clone() }, ..self.clone() })
     }
 
-    /// Performs the operation `O`. What it did is durable, and shown in the state file, when this returns; dropping the
-    /// future withdraws the call unless it is already being done.
+    /// Performs the operation `O`. What it did is durable, and shown in the state file, when this
+    /// returns; dropping the future withdraws the call unless it is already being done.
     ///
     /// # Errors
     ///
@@ -112,7 +116,8 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// The same as of [`call`](Self::call), and `CallError::UnknownOperation` for a name that is not an operation.
+    /// The same as of [`call`](Self::call), and `CallError::UnknownOperation` for a name that is
+    /// not an operation.
     pub async fn call_json(&self, operation: &str, arguments: Value) -> Result<Value, Error> {
         self.handle.call(operation, arguments, &self.caller).await
     }
@@ -131,7 +136,11 @@ impl Board {
     /// # Errors
     ///
     /// Why the board cannot be used.
-    pub async fn subscribe_to(&self, since: Option<u64>, filter: EventFilter) -> Result<Events, Error> {
+    pub async fn subscribe_to(
+        &self,
+        since: Option<u64>,
+        filter: EventFilter,
+    ) -> Result<Events, Error> {
         Ok(Events::new(self.handle.listen(since, filter).await?))
     }
 
@@ -144,24 +153,32 @@ impl Board {
         self.handle.look(|state| state.to_document()).await
     }
 
-    /// Keeps the present state as a snapshot, which can be compared with later states and restored. Needs a leader, which
-    /// a board without an agent is.
+    /// Keeps the present state as a snapshot, which can be compared with later states and restored.
+    /// Needs a leader, which a board without an agent is.
     ///
     /// # Errors
     ///
     /// As [`call`](Self::call).
-    pub async fn snapshot(&self, label: Option<&str>) -> Result<Answer<create_snapshot::Reply>, Error> {
+    pub async fn snapshot(
+        &self,
+        label: Option<&str>,
+    ) -> Result<Answer<create_snapshot::Reply>, Error> {
         let label = label.map(str::to_owned);
         self.call::<CreateSnapshot>(create_snapshot::Params { agent_id: None, label }).await
     }
 
-    /// Replaces the present state by `document`, such as [`load_state`](Self::load_state) has read it. A snapshot of the
-    /// present, under `label`, is taken first; tasks that are held are released.
+    /// Replaces the present state by `document`, such as [`load_state`](Self::load_state) has read
+    /// it. A snapshot of the present, under `label`, is taken first; tasks that are held are
+    /// released.
     ///
     /// # Errors
     ///
     /// As [`call`](Self::call).
-    pub async fn restore(&self, document: Document, label: &str) -> Result<Answer<restore_snapshot::Reply>, Error> {
+    pub async fn restore(
+        &self,
+        document: Document,
+        label: &str,
+    ) -> Result<Answer<restore_snapshot::Reply>, Error> {
         let before = self.snapshot(Some(label)).await?.reply.snapshot;
         self.restore_after(before, document).await
     }

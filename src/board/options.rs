@@ -53,9 +53,9 @@ impl Options {
         Self::of(Place::Named(dir.into()))
     }
 
-    /// The board that `callboard` would use if it were started here: the one that `COORDINATION_DIR` names, else the
-    /// nearest `.coordination` upwards, else that of the git repository's main worktree. `CALLBOARD_STATE_FILE` counts,
-    /// too.
+    /// The board that `callboard` would use if it were started here: the one that
+    /// `COORDINATION_DIR` names, else the nearest `.coordination` upwards, else that of the git
+    /// repository's main worktree. `CALLBOARD_STATE_FILE` counts, too.
     pub fn here() -> Self {
         let name = env::var(STATE_FILE).ok().filter(|name| !name.is_empty());
         Self { state_file: name, ..Self::of(Place::Here) }
@@ -80,20 +80,22 @@ impl Options {
         }
     }
 
-    /// Calls act for this agent where their parameters name none. Without it they act for the board's owner, who is a
-    /// leader, and operations of agents must name theirs.
+    /// Calls act for this agent where their parameters name none. Without it they act for the
+    /// board's owner, who is a leader, and operations of agents must name theirs.
     pub fn agent(mut self, id: impl Into<String>) -> Self {
         self.agent = Some(id.into());
         self
     }
 
-    /// For a program that makes a call or a few and ends. Otherwise the agents that it acts for count as present for as
-    /// long as it lives: their claims last through silence, and end soon after it dies.
+    /// For a program that makes a call or a few and ends. Otherwise the agents that it acts for
+    /// count as present for as long as it lives: their claims last through silence, and end
+    /// soon after it dies.
     pub fn brief(self) -> Self {
         self.stay(Stay::Brief)
     }
 
-    /// Refuses to open a board that is not there yet, instead of making it with the first call that writes.
+    /// Refuses to open a board that is not there yet, instead of making it with the first call that
+    /// writes.
     pub fn existing(mut self) -> Self {
         self.must_exist = true;
         self
@@ -105,15 +107,15 @@ impl Options {
         self
     }
 
-    /// What the board's owner may set. It is recorded in the board's `config.toml`, where all processes read it; a board
-    /// that has that file already must say the same in it.
+    /// What the board's owner may set. It is recorded in the board's `config.toml`, where all
+    /// processes read it; a board that has that file already must say the same in it.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// The name of the state file in the board's directory, instead of `mcp-state.json`. The board that is made gets it, in
-    /// its `config.toml`; a board that is there must have it already.
+    /// The name of the state file in the board's directory, instead of `mcp-state.json`. The board
+    /// that is made gets it, in its `config.toml`; a board that is there must have it already.
     pub fn state_file(mut self, name: impl Into<String>) -> Self {
         self.state_file = Some(name.into());
         self
@@ -130,13 +132,14 @@ impl Options {
         self
     }
 
-    /// Opens the board. Its files are read and written by the calls. With a [`policy`](Self::policy), though,
-    /// `config.toml` is made now, with the policy and the state file's name as far as they differ from the defaults.
+    /// Opens the board. Its files are read and written by the calls. With a
+    /// [`policy`](Self::policy), though, `config.toml` is made now, with the policy and the
+    /// state file's name as far as they differ from the defaults.
     ///
     /// # Errors
     ///
-    /// Says so if no board may be kept in the directory, if it is not there and must be, or if its `config.toml` says
-    /// something else.
+    /// Says so if no board may be kept in the directory, if it is not there and must be, or if its
+    /// `config.toml` says something else.
     pub fn open(self) -> Result<Board, Error> {
         let agent = match &self.agent {
             Some(id) => AgentChoice::Named(AgentId::checked(id)?),
@@ -159,8 +162,8 @@ impl Options {
         Ok(Board { handle: self.spawn(&location, &caller), caller, dir })
     }
 
-    /// Opens the board in any case; what is in the way is the answer to every call. For commands and servers, which say it
-    /// where their callers look.
+    /// Opens the board in any case; what is in the way is the answer to every call. For commands
+    /// and servers, which say it where their callers look.
     pub(crate) fn open_or_explain(self, agent: AgentChoice) -> Result<Board, Error> {
         let (location, cwd) = self.find()?;
         let caller = caller(agent, &location.dir, &cwd);
@@ -170,9 +173,13 @@ impl Options {
     fn find(&self) -> Result<(Location, PathBuf), Error> {
         let cwd = match (&self.cwd, &self.place) {
             (Some(cwd), _) => cwd.clone(),
-            (None, Place::Named(dir)) if dir.is_absolute() => env::current_dir().unwrap_or_else(|_| "/".into()),
-            (None, _) => env::current_dir()
-                .map_err(|source| BoardError::Io { action: "cannot read the current directory".to_owned(), source })?,
+            (None, Place::Named(dir)) if dir.is_absolute() => {
+                env::current_dir().unwrap_or_else(|_| "/".into())
+            }
+            (None, _) => env::current_dir().map_err(|source| BoardError::Io {
+                action: "cannot read the current directory".to_owned(),
+                source,
+            })?,
         };
         let (dir, variable) = match &self.place {
             Place::Located(location) => return Ok((location.clone(), cwd)),
@@ -201,7 +208,8 @@ impl Options {
         }
         Ok(config::record(dir, |config| {
             config.policy = policy.clone();
-            config.state_file = self.state_file.clone().unwrap_or_else(|| std::mem::take(&mut config.state_file));
+            config.state_file =
+                self.state_file.clone().unwrap_or_else(|| std::mem::take(&mut config.state_file));
         })?)
     }
 
@@ -235,7 +243,8 @@ pub(crate) fn objection(dir: &Path, is_allowed: bool) -> Option<String> {
 /// Who calls the board in `dir` from the directory `cwd`.
 fn caller(agent: AgentChoice, dir: &Path, cwd: &Path) -> Caller {
     let place = checkout(dir, cwd);
-    let repository = place.worktree.as_deref().and_then(|root| Repository::containing(Path::new(root)));
+    let repository =
+        place.worktree.as_deref().and_then(|root| Repository::containing(Path::new(root)));
     let main_worktree = repository.map(|repository| repository.main_root().into());
     Caller { agent, place, cwd: Some(cwd.into()), main_worktree, ..Caller::default() }
 }
@@ -245,7 +254,8 @@ pub(crate) fn checkout(dir: &Path, cwd: &Path) -> Checkout {
     Worktree::of_board(dir, cwd).map(Checkout::from).unwrap_or_default()
 }
 
-/// A seed that differs between processes, and between the boards that one opens, even in the same millisecond.
+/// A seed that differs between processes, and between the boards that one opens, even in the same
+/// millisecond.
 pub(crate) fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())

@@ -9,7 +9,7 @@ use crate::state::task::DEFAULT_PRIORITY;
 const MANY: usize = 100;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// What is to be done, written for somebody who knows nothing else
     #[arg(required_unless_present = "batch")]
     description: Option<String>,
@@ -40,7 +40,8 @@ pub struct Arguments {
     /// Tag that an agent needs to claim the task; may be repeated
     #[arg(long, value_name = "NAME")]
     agent_tag: Vec<String>,
-    /// Property that an agent must have to claim the task: hostname, project_dir, profile or type; may be repeated
+    /// Property that an agent must have to claim the task: hostname, project_dir, profile or type;
+    /// may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     property: Vec<(String, String)>,
     /// Data of your own, kept with the task; VALUE is JSON or text; may be repeated
@@ -64,7 +65,8 @@ pub struct Arguments {
     /// Idempotency key: repeating the command with it adds nothing
     #[arg(long)]
     key: Option<String>,
-    /// Add the tasks in a JSON or YAML list, or in the `tasks` of an object; `-` reads standard input
+    /// Add the tasks in a JSON or YAML list, or in the `tasks` of an object; `-` reads standard
+    /// input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "description", "priority", "after", "file", "hint", "title", "path", "tag", "capability", "agent_tag", "property",
         "metadata", "max_attempts", "timeout", "silent", "estimate", "id",
@@ -72,7 +74,7 @@ pub struct Arguments {
     batch: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = match &arguments.batch {
         Some(file) => add_batch(session, batch(&read_input(file), arguments.key.as_deref()))?,
         None => session.call("create_task", task(session, arguments))?,
@@ -111,7 +113,10 @@ fn task(session: &Session, arguments: Arguments) -> Value {
 }
 
 fn demands(arguments: &Arguments) -> Option<Value> {
-    if arguments.capability.is_empty() && arguments.agent_tag.is_empty() && arguments.property.is_empty() {
+    if arguments.capability.is_empty()
+        && arguments.agent_tag.is_empty()
+        && arguments.property.is_empty()
+    {
         return None;
     }
     let mut demands = json!({"capabilities": arguments.capability, "tags": arguments.agent_tag});
@@ -124,7 +129,8 @@ fn demands(arguments: &Arguments) -> Option<Value> {
 /// A name and its value.
 fn pair(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "give NAME=VALUE".to_owned())
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .ok_or_else(|| "give NAME=VALUE".to_owned())
 }
 
 fn add_batch(session: &Session, batch: Value) -> anyhow::Result<Value> {
@@ -139,10 +145,15 @@ fn add_batch(session: &Session, batch: Value) -> anyhow::Result<Value> {
 fn listed(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
-        Err(error) if text.trim_start().starts_with(['{', '[']) => Err(format!("the batch is not JSON: {error}")),
+        Err(error) if text.trim_start().starts_with(['{', '[']) => {
+            Err(format!("the batch is not JSON: {error}"))
+        }
         Err(_) => serde_saphyr::from_str(text).map_err(|error| {
             let error = error.to_string();
-            format!("the batch is neither JSON nor YAML: {}", error.lines().next().unwrap_or_default())
+            format!(
+                "the batch is neither JSON nor YAML: {}",
+                error.lines().next().unwrap_or_default()
+            )
         }),
     }
 }
@@ -151,7 +162,9 @@ fn batch(text: &str, key: Option<&str>) -> Value {
     let mut batch = match listed(text) {
         Ok(tasks @ Value::Array(_)) => json!({"tasks": tasks}),
         Ok(batch @ Value::Object(_)) => batch,
-        Ok(_) => usage_error("the batch is neither a list of tasks nor an object with `tasks`, in JSON or YAML"),
+        Ok(_) => usage_error(
+            "the batch is neither a list of tasks nor an object with `tasks`, in JSON or YAML",
+        ),
         Err(error) => usage_error(error),
     };
     if let Some(key) = key {

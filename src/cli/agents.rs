@@ -16,7 +16,7 @@ struct Item {
     quiet: bool,
 }
 
-pub fn run(session: &Session) -> Outcome {
+pub(super) fn run(session: &Session) -> Outcome {
     let reply = session.every_page("get_agents", "agents", &json!({}))?;
     let agents: Vec<Item> = serde_json::from_value(reply["agents"].clone())?;
     session.show(&reply, |page| {
@@ -25,8 +25,13 @@ pub fn run(session: &Session) -> Outcome {
             return;
         }
         let rows: Vec<_> = agents.iter().map(|item| row(page, item)).collect();
-        page.table(["id", "role", "presence", "task", "last heartbeat", "done", "failed"], rows.into_iter());
-        for (agent, waiting) in agents.iter().filter_map(|item| Some((&item.agent, item.agent.waiting.as_ref()?))) {
+        page.table(
+            ["id", "role", "presence", "task", "last heartbeat", "done", "failed"],
+            rows.into_iter(),
+        );
+        for (agent, waiting) in
+            agents.iter().filter_map(|item| Some((&item.agent, item.agent.waiting.as_ref()?)))
+        {
             page.marked("waiting:", Tone::Busy, waits(page, agent.id.as_str(), waiting));
         }
     })?;
@@ -34,10 +39,15 @@ pub fn run(session: &Session) -> Outcome {
 }
 
 /// What `who` waits for a person for, since when and where.
-pub fn waits(page: &Page, who: &str, waiting: &Waiting) -> String {
-    let what = waiting.what.as_ref().map(|what| format!(": {}", headline(what))).unwrap_or_default();
+pub(super) fn waits(page: &Page, who: &str, waiting: &Waiting) -> String {
+    let what =
+        waiting.what.as_ref().map(|what| format!(": {}", headline(what))).unwrap_or_default();
     let place = waiting.place.as_ref().map(|place| format!("; in {place}")).unwrap_or_default();
-    format!("{who} for {}, asked {}{what}{place}", waiting.reason.as_str(), page.when(waiting.since))
+    format!(
+        "{who} for {}, asked {}{what}{place}",
+        waiting.reason.as_str(),
+        page.when(waiting.since)
+    )
 }
 
 fn row(page: &Page, item: &Item) -> [Column; 7] {

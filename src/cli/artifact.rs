@@ -10,7 +10,7 @@ use super::print::{Column, text};
 use super::{Outcome, Session, read_whole, usage_error};
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Keep a file with a task
     Attach(Attach),
     /// List the files that are kept with a task
@@ -18,7 +18,7 @@ pub enum Command {
 }
 
 #[derive(Args)]
-pub struct Attach {
+pub(super) struct Attach {
     /// Id of the task
     #[arg(value_name = "TASK")]
     task: String,
@@ -31,13 +31,13 @@ pub struct Attach {
 }
 
 #[derive(Args)]
-pub struct List {
+pub(super) struct List {
     /// Id of the task
     #[arg(value_name = "TASK")]
     task: String,
 }
 
-pub fn run(session: &Session, command: Command) -> Outcome {
+pub(super) fn run(session: &Session, command: Command) -> Outcome {
     match command {
         Command::Attach(arguments) => attach(session, arguments),
         Command::List(arguments) => list(session, &arguments),
@@ -46,14 +46,16 @@ pub fn run(session: &Session, command: Command) -> Outcome {
 
 fn attach(session: &Session, arguments: Attach) -> Outcome {
     let Attach { task, file, name } = arguments;
-    let own_name = Path::new(&file).file_name().and_then(|name| name.to_str()).filter(|_| file != "-");
+    let own_name =
+        Path::new(&file).file_name().and_then(|name| name.to_str()).filter(|_| file != "-");
     let name = name.or(own_name.map(str::to_owned));
     let name = name.unwrap_or_else(|| usage_error("what is it to be called? give --name"));
     let mut request = json!({"task_id": task, "name": name});
     // A server reads no files of this machine, so the content goes along as text.
-    match file == "-" || session.server.is_some() {
-        true => request["text"] = Value::from(read_whole(&file)),
-        false => request["path"] = Value::from(session.cwd.join(&file).to_string_lossy()),
+    if file == "-" || session.server.is_some() {
+        request["text"] = Value::from(read_whole(&file))
+    } else {
+        request["path"] = Value::from(session.cwd.join(&file).to_string_lossy())
     }
     let reply = session.call("attach_artifact", request)?;
     session.show(&reply, |page| {
@@ -62,7 +64,10 @@ fn attach(session: &Session, arguments: Attach) -> Outcome {
             Some(server) => format!("{path} of the board of {}", server.address),
             None => session.dir().join(path).display().to_string(),
         };
-        page.line(format_args!("task {}: {name}, {bytes} bytes, in {place}", text(&reply["task_id"])));
+        page.line(format_args!(
+            "task {}: {name}, {bytes} bytes, in {place}",
+            text(&reply["task_id"])
+        ));
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -73,10 +78,15 @@ fn list(session: &Session, arguments: &List) -> Outcome {
     let shown = json!({"task_id": arguments.task, "artifacts": artifacts});
     session.show(&shown, |page| {
         if artifacts.is_empty() {
-            return page.line(format_args!("no artifacts; {} keeps one", session.wording.command("artifact attach")));
+            return page.line(format_args!(
+                "no artifacts; {} keeps one",
+                session.wording.command("artifact attach")
+            ));
         }
         let rows = artifacts.iter().map(|one| {
-            let saved = serde_json::from_value(one["at"].clone()).map(|at| page.when(at)).unwrap_or_default();
+            let saved = serde_json::from_value(one["at"].clone())
+                .map(|at| page.when(at))
+                .unwrap_or_default();
             let [name, bytes, agent, attempt] =
                 ["name", "bytes", "agent", "attempt"].map(|name| Column::from(text(&one[name])));
             [name, bytes, saved.into(), agent, attempt]

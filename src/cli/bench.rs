@@ -1,4 +1,5 @@
-//! `callboard bench`: what operations cost on this machine, compared with what its disk needs and what other queues do.
+//! `callboard bench`: what operations cost on this machine, compared with what its disk needs and
+//! what other queues do.
 //!
 //! Each round measures every part, so that other load on the machine affects all of them alike.
 
@@ -37,8 +38,8 @@ use figure::Figures;
 use place::{Allowed, Place};
 use report::Report;
 
-/// Options of `callboard bench`. The boards that are measured are made below `--dir`, which all commands take, and
-/// removed afterwards.
+/// Options of `callboard bench`. The boards that are measured are made below `--dir`, which all
+/// commands take, and removed afterwards.
 #[derive(clap::Args)]
 #[command(
     after_help = "Boards are made in a new directory below --dir. Without --dir, it is made in the first of these that is \
@@ -48,7 +49,7 @@ use report::Report;
     callboard bench --only commit --rounds 20\n  \
     callboard bench --peers --svg cost.svg --json > bench.json"
 )]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Use small boards and few samples, for a first look
     #[arg(long)]
     quick: bool,
@@ -58,14 +59,15 @@ pub struct Arguments {
     /// Measure only this part; may be repeated
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
-    /// Also measure the other queues that are installed: beanstalkd, Redis, PostgreSQL, NATS JetStream. Only a build with
-    /// `--features peers` has their clients
+    /// Also measure the other queues that are installed: beanstalkd, Redis, PostgreSQL, NATS
+    /// JetStream. Only a build with `--features peers` has their clients
     #[arg(long)]
     peers: bool,
     /// Draw the cost of a claim on larger and larger boards into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Exit with 1 if a goal is missed or none was measured; with --peers, also if none was compared with another queue
+    /// Exit with 1 if a goal is missed or none was measured; with --peers, also if none was
+    /// compared with another queue
     #[arg(long)]
     check: bool,
     /// Also measure on a file system in memory, such as tmpfs, where nothing lasts
@@ -187,7 +189,14 @@ struct Bench {
 
 impl Bench {
     fn new(size: Size, place: Place, bar: ProgressBar) -> Self {
-        Self { size, place, figures: Figures::default(), found: Vec::new(), refusals: Vec::new(), bar }
+        Self {
+            size,
+            place,
+            figures: Figures::default(),
+            found: Vec::new(),
+            refusals: Vec::new(),
+            bar,
+        }
     }
 
     /// Shows on a terminal what is measured now.
@@ -203,9 +212,11 @@ trait Measure {
     fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()>;
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     if arguments.peers && !cfg!(feature = "peers") {
-        usage_error("--peers needs the clients of the other queues: cargo build --release --features peers");
+        usage_error(
+            "--peers needs the clients of the other queues: cargo build --release --features peers",
+        );
     }
     if arguments.peers && !arguments.only.is_empty() && !arguments.only.contains(&Part::Doors) {
         usage_error("--peers is compared with the doors; add --only doors or leave --only out");
@@ -217,9 +228,13 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         .collect();
     if let Some(path) = &arguments.svg {
         if !parts.iter().any(|part| part.is_drawn()) {
-            usage_error("--svg draws what --only commit and --only calibration measure; add one or leave --only out");
+            usage_error(
+                "--svg draws what --only commit and --only calibration measure; add one or leave \
+                 --only out",
+            );
         }
-        check_writable(path).with_context(|| format!("nothing can be drawn into {}", path.display()))?;
+        check_writable(path)
+            .with_context(|| format!("nothing can be drawn into {}", path.display()))?;
     }
     let allowed = Allowed {
         memory: arguments.allow_memory || !parts.iter().any(|part| part.is_durable()),
@@ -236,9 +251,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         let drawn = plot::svg(&plot::curves(&bench.figures));
         fs_err::write(path, drawn).context("the drawing cannot be written")?;
     }
-    match session.json {
-        true => print::json(&report.value(&bench))?,
-        false => report.page(&bench, session.coloured()).print()?,
+    if session.json {
+        print::json(&report.value(&bench))?
+    } else {
+        report.page(&bench, session.coloured()).print()?
     }
     match report.failure.take() {
         Some(failure) => Err(failure),
@@ -248,10 +264,14 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 
 fn checked(report: &Report) -> ExitCode {
     if report.goals.is_empty() {
-        say("callboard: there is no goal for what was measured, so none is met; leave --only out, or name other parts");
+        say("callboard: there is no goal for what was measured, so none is met; leave --only \
+             out, or name other parts");
     }
     if !report.not_measured.is_empty() {
-        say(&format!("callboard: neither met nor missed, because not measured: {}", report.not_measured.join("; ")));
+        say(&format!(
+            "callboard: neither met nor missed, because not measured: {}",
+            report.not_measured.join("; ")
+        ));
     }
     if report.passes() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
 }
@@ -259,10 +279,12 @@ fn checked(report: &Report) -> ExitCode {
 /// Fails early if the drawing could not be written, before hours are spent on measuring.
 fn check_writable(path: &Path) -> anyhow::Result<()> {
     ensure!(!path.is_dir(), "it is a directory");
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match path.exists() {
-        true => drop(fs_err::OpenOptions::new().append(true).open(path)?),
-        false => drop(tempfile::tempfile_in(parent).with_context(|| format!("{}", parent.display()))?),
+    let parent =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.exists() {
+        drop(fs_err::OpenOptions::new().append(true).open(path)?)
+    } else {
+        drop(tempfile::tempfile_in(parent).with_context(|| format!("{}", parent.display()))?)
     }
     Ok(())
 }
@@ -314,7 +336,8 @@ fn measure(parts: &[Part], with_peers: bool, bench: &mut Bench) -> anyhow::Resul
     let load_before = machine::load();
     let mut measures = Vec::new();
     for part in parts {
-        let name = part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let name =
+            part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         measures.push(part.measure(bench).map_err(|error| failed_in(&name, &error))?);
         // The other queues are measured right after the doors that they are compared with.
         if with_peers && *part == Part::Doors {
@@ -326,9 +349,12 @@ fn measure(parts: &[Part], with_peers: bool, bench: &mut Bench) -> anyhow::Resul
     Ok(Report::of(bench, load_before, failure))
 }
 
-/// Runs all rounds. An error in the first fails the call; a later one ends the rounds, and is returned as the reason
-/// why there are fewer.
-fn rounds(measures: &mut [Box<dyn Measure>], bench: &mut Bench) -> anyhow::Result<Option<anyhow::Error>> {
+/// Runs all rounds. An error in the first fails the call; a later one ends the rounds, and is
+/// returned as the reason why there are fewer.
+fn rounds(
+    measures: &mut [Box<dyn Measure>],
+    bench: &mut Bench,
+) -> anyhow::Result<Option<anyhow::Error>> {
     let rounds = bench.size.rounds;
     for round in 1..=rounds {
         bench.figures.begin_round();
@@ -346,7 +372,9 @@ fn rounds(measures: &mut [Box<dyn Measure>], bench: &mut Bench) -> anyhow::Resul
             // The first round has shown how many steps each takes.
             let each = bench.bar.position() - steps;
             bench.bar.set_length(steps + each * u64::from(rounds));
-            if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {elapsed:>4} {wide_msg}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{bar:30} {percent:>3} % {elapsed:>4} {wide_msg}")
+            {
                 bench.bar.set_style(style);
             }
         }
@@ -354,7 +382,8 @@ fn rounds(measures: &mut [Box<dyn Measure>], bench: &mut Bench) -> anyhow::Resul
     Ok(None)
 }
 
-/// The error in words only: the broken pipe to a server must not look like a reader of our own output that left.
+/// The error in words only: the broken pipe to a server must not look like a reader of our own
+/// output that left.
 fn failed_in(what: &str, error: &anyhow::Error) -> anyhow::Error {
     anyhow!("{what}: {error:#}")
 }
@@ -384,13 +413,16 @@ mod tests {
     fn failure_leaves_the_whole_rounds_before_it() {
         let mut bench = Bench::small();
         bench.size.rounds = 5;
-        let failure = rounds(&mut [Box::new(Failing(3))], &mut bench).expect("two were whole").expect("one was not");
+        let failure = rounds(&mut [Box::new(Failing(3))], &mut bench)
+            .expect("two were whole")
+            .expect("one was not");
         assert_eq!(failure.to_string(), "a part, round 3: broken pipe");
         assert!(!crate::cli::is_broken_pipe(&failure));
         assert_eq!((bench.size.rounds, bench.figures.list()[0].count()), (2, 2));
         let report = Report::of(&bench, None, Some(failure)).value(&bench);
         assert_eq!(report["failure"], "a part, round 3: broken pipe");
-        let failure = rounds(&mut [Box::new(Failing(1))], &mut bench).expect_err("there is nothing to report");
+        let failure = rounds(&mut [Box::new(Failing(1))], &mut bench)
+            .expect_err("there is nothing to report");
         assert_eq!(failure.to_string(), "a part, round 1: broken pipe");
     }
 }

@@ -28,7 +28,7 @@ impl Board {
 }
 
 /// Operations that may create a board; all other commands need one that exists.
-pub const BEGINNINGS: [&str; 10] = [
+pub(super) const BEGINNINGS: [&str; 10] = [
     "init_coordination",
     "create_task",
     "create_tasks_batch",
@@ -43,33 +43,38 @@ pub const BEGINNINGS: [&str; 10] = [
 
 /// The server that the command line or the environment names.
 #[derive(Clone)]
-pub struct Server {
+pub(super) struct Server {
     pub address: Address,
     token: Option<Token>,
 }
 
 impl Server {
-    /// None if commands use the board of a directory: by default, and if --dir is given without --server.
-    pub fn named(arguments: &super::Arguments, board: &Path) -> Option<Self> {
-        let variable = env::var("CALLBOARD_SERVER").ok().filter(|url| !url.is_empty() && arguments.dir.is_none());
+    /// None if commands use the board of a directory: by default, and if --dir is given without
+    /// --server.
+    pub(super) fn named(arguments: &super::Arguments, board: &Path) -> Option<Self> {
+        let variable = env::var("CALLBOARD_SERVER")
+            .ok()
+            .filter(|url| !url.is_empty() && arguments.dir.is_none());
         let (url, name) = match (&arguments.server, variable) {
             (Some(url), _) => (url.clone(), "--server"),
             (None, Some(url)) => (url, "CALLBOARD_SERVER"),
             (None, None) => return None,
         };
         // The URL is not repeated: what is wrong with it may be a secret inside it.
-        let address: Address = url.parse().unwrap_or_else(|error| usage_error(format!("{name}: {error}")));
+        let address: Address =
+            url.parse().unwrap_or_else(|error| usage_error(format!("{name}: {error}")));
         let token = token(arguments.token_file.as_deref(), &address, board);
         Some(Self { address, token })
     }
 
-    pub fn client(&self, session: &Session) -> anyhow::Result<Client> {
+    pub(super) fn client(&self, session: &Session) -> anyhow::Result<Client> {
         let agent = session.acting_agent()?;
         Ok(Client::new(self.address.clone(), self.token.clone(), agent.as_str(), &session.place())?)
     }
 }
 
-/// The token for a server. The one in this board's directory is used only for servers on this machine.
+/// The token for a server. The one in this board's directory is used only for servers on this
+/// machine.
 fn token(file: Option<&Path>, address: &Address, board: &Path) -> Option<Token> {
     if let Some(file) = file {
         let text = read(file).unwrap_or_else(|error| usage_error(format!("--token-file: {error}")));
@@ -77,13 +82,16 @@ fn token(file: Option<&Path>, address: &Address, board: &Path) -> Option<Token> 
     }
     match env::var("CALLBOARD_TOKEN") {
         Ok(text) if !text.is_empty() => Some(checked(&text, "CALLBOARD_TOKEN")),
-        _ if address.is_loopback() => read(&board.join(TOKEN_FILE)).ok().and_then(|text| Token::of(&text)),
+        _ if address.is_loopback() => {
+            read(&board.join(TOKEN_FILE)).ok().and_then(|text| Token::of(&text))
+        }
         _ => None,
     }
 }
 
 fn checked(text: &str, name: &str) -> Token {
-    Token::of(text).unwrap_or_else(|| usage_error(format!("{name} holds no token, which is one word")))
+    Token::of(text)
+        .unwrap_or_else(|| usage_error(format!("{name} holds no token, which is one word")))
 }
 
 fn read(file: &Path) -> std::io::Result<String> {

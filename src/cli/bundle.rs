@@ -1,5 +1,5 @@
-//! `callboard bundle`: refined prompts and settings, kept for the next run. With `--state-dir`, they are kept in a
-//! directory of their own and need no board.
+//! `callboard bundle`: refined prompts and settings, kept for the next run. With `--state-dir`,
+//! they are kept in a directory of their own and need no board.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,11 +16,11 @@ use crate::participant::board_time;
 use crate::state::bundle::{Asked, Content, Told};
 
 #[derive(Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// Keep the bundles in this directory instead of on a board; it must be private to you [default: the board's
-    /// `bundles`]
+    /// Keep the bundles in this directory instead of on a board; it must be private to you
+    /// [default: the board's `bundles`]
     #[arg(long, global = true, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// Scope of the bundles [default: derived from model, URL and tools]
@@ -64,7 +64,8 @@ struct Parts {
     /// Prompt, such as `system=Be brief`; may be repeated
     #[arg(long, value_name = "NAME=TEXT")]
     prompt: Vec<String>,
-    /// Setting, such as `temperature=0.2`, read as JSON if it is JSON and else as text; may be repeated
+    /// Setting, such as `temperature=0.2`, read as JSON if it is JSON and else as text; may be
+    /// repeated
     #[arg(long, value_name = "NAME=VALUE")]
     setting: Vec<String>,
 }
@@ -119,7 +120,7 @@ struct List {
     after: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { command, state_dir, state_scope: scope } = arguments;
     if state_dir.is_some() && session.server.is_some() {
         usage_error("--state-dir is a directory of this machine; leave --server out");
@@ -141,8 +142,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Answers through the board's operation, or directly from the files: for `state_dir`, and for a dry run without a
-    /// server.
+    /// Answers through the board's operation, or directly from the files: for `state_dir`, and for
+    /// a dry run without a server.
     fn ask(&self, asked: Asked, dry_run: bool) -> anyhow::Result<Value> {
         let is_local = self.state_dir.is_some() || (dry_run && self.session.server.is_none());
         if !is_local {
@@ -156,8 +157,11 @@ impl Place<'_> {
                 std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
             }
         }
-        let path = self.state_dir.clone().unwrap_or_else(|| self.session.dir().join(bundle::DIRECTORY));
-        let told = Bundles::at(&path).answer(&asked, board_time(self.session.dir())).map_err(CallError::Refused)?;
+        let path =
+            self.state_dir.clone().unwrap_or_else(|| self.session.dir().join(bundle::DIRECTORY));
+        let told = Bundles::at(&path)
+            .answer(&asked, board_time(self.session.dir()))
+            .map_err(CallError::Refused)?;
         Ok(match told {
             Told::Saved(saved) => serde_json::to_value(saved)?,
             Told::Loaded(loaded) => serde_json::to_value(loaded)?,
@@ -178,10 +182,13 @@ fn call_of(asked: Asked) -> (&'static str, Value) {
             ("save_bundle", named(json!(content), json!({"scope": scope, "dry_run": dry_run})))
         }
         Asked::Refine { scope, change, text, prev_sha, dry_run } => {
-            let more = json!({"scope": scope, "text": text, "prev_sha": prev_sha, "dry_run": dry_run});
+            let more =
+                json!({"scope": scope, "text": text, "prev_sha": prev_sha, "dry_run": dry_run});
             ("refine_bundle", named(json!(change), more))
         }
-        Asked::Load { scope, content: Content { model_id, base_url, toolset_hash, .. }, .. } => (
+        Asked::Load {
+            scope, content: Content { model_id, base_url, toolset_hash, .. }, ..
+        } => (
             "load_bundle",
             json!({"scope": scope, "model_id": model_id, "base_url": base_url, "toolset_hash": toolset_hash}),
         ),
@@ -195,12 +202,14 @@ fn call_of(asked: Asked) -> (&'static str, Value) {
 
 fn save(place: &Place, scope: Option<String>, arguments: Save) -> Outcome {
     let content = content(arguments.identity, arguments.parts);
-    let reply = place.ask(Asked::Save { scope, content, dry_run: arguments.dry_run }, arguments.dry_run)?;
+    let reply =
+        place.ask(Asked::Save { scope, content, dry_run: arguments.dry_run }, arguments.dry_run)?;
     tell_saved(place, &reply)
 }
 
 fn refine(place: &Place, scope: Option<String>, arguments: Refine) -> Outcome {
-    let Refine { identity, parts, state_refine_text, state_refine_file, prev_sha, dry_run } = arguments;
+    let Refine { identity, parts, state_refine_text, state_refine_file, prev_sha, dry_run } =
+        arguments;
     let text = state_refine_text.or_else(|| state_refine_file.map(|file| read_input(&file)));
     let asked = Asked::Refine { scope, change: content(identity, parts), text, prev_sha, dry_run };
     tell_saved(place, &place.ask(asked, dry_run)?)
@@ -210,11 +219,17 @@ fn tell_saved(place: &Place, reply: &Value) -> Outcome {
     place.session.show(reply, |page| {
         tell_quarantined(page, reply);
         match (&reply["dry_run"], &reply["already"]) {
-            (_, Value::Bool(true)) => page.line(format_args!("{} says the same already", text(&reply["path"]))),
+            (_, Value::Bool(true)) => {
+                page.line(format_args!("{} says the same already", text(&reply["path"])))
+            }
             (Value::Bool(true), _) => {
-                let after = reply["prev_sha"].as_str().map_or_else(String::new, |prev| format!(", after {prev}"));
+                let after = reply["prev_sha"]
+                    .as_str()
+                    .map_or_else(String::new, |prev| format!(", after {prev}"));
                 let (bytes, scope) = (&reply["bytes"], text(&reply["scope"]));
-                page.line(format_args!("would write {bytes} bytes in scope {scope}{after}; nothing was written"));
+                page.line(format_args!(
+                    "would write {bytes} bytes in scope {scope}{after}; nothing was written"
+                ));
             }
             _ => page.line(text(&reply["path"])),
         }
@@ -228,7 +243,8 @@ fn tell_saved(place: &Place, reply: &Value) -> Outcome {
 fn load(place: &Place, scope: Option<String>, arguments: Load) -> Outcome {
     let Identity { model_id, base_url, toolset_hash } = arguments.identity;
     let content = Content { model_id, base_url, toolset_hash, ..Content::default() };
-    let reply = place.ask(Asked::Load { scope, content, dry_run: arguments.dry_run }, arguments.dry_run)?;
+    let reply =
+        place.ask(Asked::Load { scope, content, dry_run: arguments.dry_run }, arguments.dry_run)?;
     let restored = reply["restored"] == true;
     place.session.show(&reply, |page| {
         tell_quarantined(page, &reply);
@@ -237,7 +253,8 @@ fn load(place: &Place, scope: Option<String>, arguments: Load) -> Outcome {
         }
         page.field("path", text(&reply["path"]));
         page.field("sha256", text(&reply["sha256"]));
-        for name in ["scope_key", "created_at", "model_id", "base_url", "toolset_hash", "prev_sha"] {
+        for name in ["scope_key", "created_at", "model_id", "base_url", "toolset_hash", "prev_sha"]
+        {
             page.field(name, text(&reply["bundle"][name]));
         }
         for part in ["prompts", "settings", "context"] {
@@ -251,7 +268,11 @@ fn load(place: &Place, scope: Option<String>, arguments: Load) -> Outcome {
 
 fn tell_quarantined(page: &mut Page, reply: &Value) {
     for one in reply["quarantined"].as_array().into_iter().flatten() {
-        page.marked("damaged", Tone::Bad, format_args!("{}: {}", text(&one["file"]), text(&one["problem"])));
+        page.marked(
+            "damaged",
+            Tone::Bad,
+            format_args!("{}: {}", text(&one["file"]), text(&one["problem"])),
+        );
     }
 }
 
@@ -261,7 +282,10 @@ fn list(place: &Place, scope: Option<String>, arguments: &List) -> Outcome {
     place.session.show(&reply, |page| {
         let bundles = reply["bundles"].as_array().map_or(&[][..], Vec::as_slice);
         if bundles.is_empty() {
-            return page.line(format_args!("no bundles; {} keeps one", place.session.wording.command("bundle save")));
+            return page.line(format_args!(
+                "no bundles; {} keeps one",
+                place.session.wording.command("bundle save")
+            ));
         }
         let rows: Vec<_> = bundles.iter().map(|one| row(page, one)).collect();
         page.table(["bundle", "scope", "model", "saved", "bytes"], rows.into_iter());
@@ -273,12 +297,20 @@ fn list(place: &Place, scope: Option<String>, arguments: &List) -> Outcome {
 }
 
 fn row(page: &Page, one: &Value) -> [Column; 5] {
-    let saved = serde_json::from_value(one["created_at"].clone()).map(|at| page.when(at)).unwrap_or_default();
+    let saved = serde_json::from_value(one["created_at"].clone())
+        .map(|at| page.when(at))
+        .unwrap_or_default();
     let scope = match &one["problem"] {
         Value::Null => Column::from(text(&one["scope"])),
         _ => Column::toned("damaged", Tone::Bad),
     };
-    [text(&one["path"]).into(), scope, text(&one["model_id"]).into(), saved.into(), text(&one["bytes"]).into()]
+    [
+        text(&one["path"]).into(),
+        scope,
+        text(&one["model_id"]).into(),
+        saved.into(),
+        text(&one["bytes"]).into(),
+    ]
 }
 
 fn verify(place: &Place, scope: Option<String>) -> Outcome {
@@ -286,18 +318,23 @@ fn verify(place: &Place, scope: Option<String>) -> Outcome {
     let sound = report["sound"] == true;
     place.session.show(&report, |page| {
         for problem in report["problems"].as_array().into_iter().flatten() {
-            page.marked("fail", Tone::Bad, format_args!("{}: {}", text(&problem["file"]), text(&problem["problem"])));
+            page.marked(
+                "fail",
+                Tone::Bad,
+                format_args!("{}: {}", text(&problem["file"]), text(&problem["problem"])),
+            );
         }
         for name in report["quarantined"].as_array().into_iter().flatten() {
             page.line(format_args!("moved aside earlier: {}", text(name)));
         }
         let (bundles, scopes) = (&report["bundles"], &report["scopes"]);
-        match sound {
-            true => page.line(format_args!("{bundles} bundles in {scopes} scopes, all sound")),
-            false => page.line(format_args!(
+        if sound {
+            page.line(format_args!("{bundles} bundles in {scopes} scopes, all sound"))
+        } else {
+            page.line(format_args!(
                 "{} moves what is damaged aside and takes the newest sound one",
                 place.session.wording.command("bundle load")
-            )),
+            ))
         }
     })?;
     Ok(ExitCode::from(if sound { 0 } else { FAILED }))
@@ -307,7 +344,9 @@ fn verify(place: &Place, scope: Option<String>) -> Outcome {
 fn content(identity: Identity, parts: Parts) -> Content {
     let mut content: Content = match &parts.file {
         Some(file) => written(&read_input(file)).unwrap_or_else(|error| {
-            usage_error(format!("{file} is no JSON object with prompts, settings and context: {error}"))
+            usage_error(format!(
+                "{file} is no JSON object with prompts, settings and context: {error}"
+            ))
         }),
         None => Content::default(),
     };
@@ -319,7 +358,8 @@ fn content(identity: Identity, parts: Parts) -> Content {
     content
 }
 
-/// A [`Content`] as a person writes it: unknown fields are refused, since a misspelt one would be lost.
+/// A [`Content`] as a person writes it: unknown fields are refused, since a misspelt one would be
+/// lost.
 #[derive(Deserialize)]
 #[serde(remote = "Content", deny_unknown_fields)]
 struct Written {
@@ -341,11 +381,15 @@ fn written(text: &str) -> serde_json::Result<Content> {
 }
 
 /// The text parsed as JSON, or a string if it is not JSON.
-pub fn setting(text: &str) -> Value {
+pub(super) fn setting(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }
 
-pub fn pairs(option: &str, given: Vec<String>, value: impl Fn(&str) -> Value) -> Map<String, Value> {
+pub(super) fn pairs(
+    option: &str,
+    given: Vec<String>,
+    value: impl Fn(&str) -> Value,
+) -> Map<String, Value> {
     let pair = |pair: String| match pair.split_once('=') {
         Some((name, text)) if !name.is_empty() => (name.to_owned(), value(text)),
         _ => usage_error(format!("{option} takes NAME=VALUE, not `{pair}`")),

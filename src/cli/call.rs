@@ -8,7 +8,7 @@ use crate::bom;
 use crate::ops;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Operation to call; without it, all are listed
     name: Option<String>,
     /// Arguments of the operation as a JSON object; `-` reads standard input
@@ -21,19 +21,19 @@ pub struct Arguments {
 
 impl Arguments {
     /// Whether this only asks what can be called, which needs no board.
-    pub fn is_for_help(&self) -> bool {
+    pub(super) fn is_for_help(&self) -> bool {
         self.schema || self.name.is_none()
     }
 }
 
-pub fn help(arguments: &Arguments, json: bool) -> Outcome {
+pub(super) fn help(arguments: &Arguments, json: bool) -> Outcome {
     match &arguments.name {
         Some(name) => schema(name),
         None => list(json),
     }
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Some(name) = &arguments.name else { return list(session.json) };
     let reply = session.call(name, Value::Object(object(&arguments.arguments)?))?;
     session.say_made();

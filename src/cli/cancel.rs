@@ -6,7 +6,7 @@ use super::print::text;
 use super::{Outcome, Session};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Id of the task
     id: String,
     /// Why it is no longer wanted
@@ -17,16 +17,21 @@ pub struct Arguments {
     ask_owner: bool,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let request = json!({"task_id": arguments.id, "reason": arguments.reason, "ask_owner": arguments.ask_owner});
     let reply = session.call("cancel_task", request)?;
     session.show(&reply, |page| match reply["asked_owner"] == true {
-        true => page.line(format_args!("the agent of {} is told to stop with its next call", arguments.id)),
-        false if reply["status"] == "cancelled" => page.line(format_args!("cancelled {}", arguments.id)),
-        // Some of its parts were done, or are asked to stop.
-        false => {
-            page.line(format_args!("cancelled what is open of {}; it is {}", arguments.id, text(&reply["status"])))
+        true => page
+            .line(format_args!("the agent of {} is told to stop with its next call", arguments.id)),
+        false if reply["status"] == "cancelled" => {
+            page.line(format_args!("cancelled {}", arguments.id))
         }
+        // Some of its parts were done, or are asked to stop.
+        false => page.line(format_args!(
+            "cancelled what is open of {}; it is {}",
+            arguments.id,
+            text(&reply["status"])
+        )),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,5 @@
-//! `callboard checkpoint`: how far a workflow has come, saved by whatever runs it and read by whatever resumes it.
+//! `callboard checkpoint`: how far a workflow has come, saved by whatever runs it and read by
+//! whatever resumes it.
 
 use std::process::ExitCode;
 
@@ -9,11 +10,12 @@ use super::print::{Column, Page, Tone, text};
 use super::{Outcome, REFUSED, Session, read_input, usage_error};
 
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Save how far a workflow has come
     ///
-    /// A command that `callboard work` runs may save in the workflow of `work`, $CALLBOARD_WORKFLOW: as with a line
-    /// `::callboard::checkpoint {…}` that it prints, the object is kept for the next try of its task.
+    /// A command that `callboard work` runs may save in the workflow of `work`,
+    /// $CALLBOARD_WORKFLOW: as with a line `::callboard::checkpoint {…}` that it prints, the
+    /// object is kept for the next try of its task.
     Save(Save),
     /// Print the newest sound checkpoint; exit code 1 if there is none
     Show(Show),
@@ -24,11 +26,12 @@ pub enum Command {
 }
 
 #[derive(Args)]
-pub struct Save {
+pub(super) struct Save {
     /// Id of the workflow; the first save creates it
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
-    /// JSON object with phase, step, status, persona_states, completed_tasks, …; `-` reads standard input
+    /// JSON object with phase, step, status, persona_states, completed_tasks, …; `-` reads
+    /// standard input
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
     /// Phase, overriding the file's
@@ -61,7 +64,7 @@ pub struct Save {
 }
 
 #[derive(Args)]
-pub struct Show {
+pub(super) struct Show {
     /// Id of the workflow
     #[arg(value_name = "WORKFLOW", required_unless_present = "task")]
     workflow: Option<String>,
@@ -74,7 +77,7 @@ pub struct Show {
 }
 
 #[derive(Args)]
-pub struct List {
+pub(super) struct List {
     /// List the checkpoints of this workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: Option<String>,
@@ -87,7 +90,7 @@ pub struct List {
 }
 
 #[derive(Args)]
-pub struct Delete {
+pub(super) struct Delete {
     /// Id of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
@@ -102,7 +105,7 @@ pub struct Delete {
     all: bool,
 }
 
-pub fn run(session: &Session, command: Command) -> Outcome {
+pub(super) fn run(session: &Session, command: Command) -> Outcome {
     match command {
         Command::Save(arguments) => save(session, arguments),
         Command::Show(arguments) => show(session, &arguments),
@@ -118,14 +121,16 @@ fn save(session: &Session, arguments: Save) -> Outcome {
     if !arguments.budget.is_empty() {
         request["budget"] = amounts("--budget", &arguments.budget);
     }
-    // The state of the workflow itself is the worker's, which would lose it and write over this one.
+    // The state of the workflow itself is the worker's, which would lose it and write over this
+    // one.
     let is_in_work = names("CALLBOARD_WORKFLOW", Some(&arguments.workflow))
         && names("CALLBOARD_TASK_ID", arguments.task.as_deref())
         && state.is_some();
     match state {
         Some(state) if is_in_work => {
             request["kept"] = state;
-            request["agent_id"] = session.agent.clone().or(std::env::var("CALLBOARD_AGENT").ok()).into();
+            request["agent_id"] =
+                session.agent.clone().or(std::env::var("CALLBOARD_AGENT").ok()).into();
         }
         Some(state) => request["state"] = state,
         None => {}
@@ -133,7 +138,10 @@ fn save(session: &Session, arguments: Save) -> Outcome {
     let reply = session.call("save_checkpoint", request)?;
     session.show(&reply, |page| {
         if is_in_work {
-            page.line(format_args!("kept for the next try of {}", arguments.task.as_deref().unwrap_or_default()));
+            page.line(format_args!(
+                "kept for the next try of {}",
+                arguments.task.as_deref().unwrap_or_default()
+            ));
             return tell_budget(page, &reply);
         }
         let (workflow, number) = (text(&reply["workflow_id"]), &reply["checkpoint"]);
@@ -170,10 +178,16 @@ fn execution_state(arguments: &Save) -> Option<Value> {
 
 fn amounts(option: &str, given: &[String]) -> Value {
     let amount = |pair: &String| {
-        let parts = pair.split_once('=').and_then(|(what, amount)| Some((what, amount.parse::<u64>().ok()?)));
+        let parts = pair
+            .split_once('=')
+            .and_then(|(what, amount)| Some((what, amount.parse::<u64>().ok()?)));
         match parts {
-            Some((what @ ("tokens" | "attempts" | "seconds"), amount)) => (what.to_owned(), Value::from(amount)),
-            _ => usage_error(format!("{option} takes tokens=N, attempts=N or seconds=N, not `{pair}`")),
+            Some((what @ ("tokens" | "attempts" | "seconds"), amount)) => {
+                (what.to_owned(), Value::from(amount))
+            }
+            _ => usage_error(format!(
+                "{option} takes tokens=N, attempts=N or seconds=N, not `{pair}`"
+            )),
         }
     };
     Value::Object(given.iter().map(amount).collect())
@@ -181,7 +195,11 @@ fn amounts(option: &str, given: &[String]) -> Value {
 
 fn tell_budget(page: &mut Page, reply: &Value) {
     if let Some(exhausted) = reply["exhausted"].as_str() {
-        page.marked("spent", Tone::Bad, format_args!("{exhausted}; its agents are given no more tasks"));
+        page.marked(
+            "spent",
+            Tone::Bad,
+            format_args!("{exhausted}; its agents are given no more tasks"),
+        );
     } else if reply["remaining"].is_object() {
         page.field("remaining", amounts_text(&reply["remaining"]));
     }
@@ -194,21 +212,34 @@ fn amounts_text(amounts: &Value) -> String {
 
 fn show(session: &Session, arguments: &Show) -> Outcome {
     let Show { workflow, task, number } = arguments;
-    let reply = session.call("get_checkpoint", json!({"workflow_id": workflow, "task_id": task, "number": number}))?;
+    let reply = session.call(
+        "get_checkpoint",
+        json!({"workflow_id": workflow, "task_id": task, "number": number}),
+    )?;
     let restored = reply["restored"] == true;
     session.show(&reply, |page| {
         for one in reply["skipped"].as_array().into_iter().flatten() {
-            page.marked("damaged", Tone::Bad, format_args!("checkpoint {}: {}", one["number"], text(&one["reason"])));
+            page.marked(
+                "damaged",
+                Tone::Bad,
+                format_args!("checkpoint {}: {}", one["number"], text(&one["reason"])),
+            );
         }
         if !restored {
-            page.line(format_args!("no checkpoint; {} keeps one", session.wording.command("checkpoint save")));
+            page.line(format_args!(
+                "no checkpoint; {} keeps one",
+                session.wording.command("checkpoint save")
+            ));
         }
         let checkpoint = &reply["checkpoint"];
         for name in ["workflow_id", "number", "at", "agent", "task", "attempt"] {
             page.field(name, text(&checkpoint[name]));
         }
-        for (name, value) in
-            checkpoint["state"].as_object().into_iter().flatten().filter(|(name, _)| *name != "workflow_id")
+        for (name, value) in checkpoint["state"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| *name != "workflow_id")
         {
             page.field(&super::print::harmless(name), text(value));
         }
@@ -228,16 +259,23 @@ fn list(session: &Session, arguments: &List) -> Outcome {
         let list = list.as_array().map_or(&[][..], Vec::as_slice);
         match (is_of_one, list.is_empty()) {
             (true, true) => page.line("no checkpoints are kept"),
-            (false, true) => {
-                page.line(format_args!("no workflows; {} makes one", session.wording.command("checkpoint save")))
-            }
+            (false, true) => page.line(format_args!(
+                "no workflows; {} makes one",
+                session.wording.command("checkpoint save")
+            )),
             (true, false) => {
                 let rows: Vec<_> = list.iter().map(|one| checkpoint_row(page, one)).collect();
-                page.table(["number", "saved", "agent", "task", "phase", "step", "status"], rows.into_iter());
+                page.table(
+                    ["number", "saved", "agent", "task", "phase", "step", "status"],
+                    rows.into_iter(),
+                );
             }
             (false, false) => {
                 let rows: Vec<_> = list.iter().map(|one| workflow_row(page, one)).collect();
-                page.table(["workflow", "saved", "kept", "agents", "spent", "remaining"], rows.into_iter());
+                page.table(
+                    ["workflow", "saved", "kept", "agents", "spent", "remaining"],
+                    rows.into_iter(),
+                );
             }
         }
         if is_of_one {
@@ -271,7 +309,14 @@ fn workflow_row(page: &Page, one: &Value) -> [Column; 6] {
         None => amounts_text(&one["remaining"]).into(),
     };
     let [id, kept, agents] = ["id", "kept", "agents"].map(|name| Column::from(text(&one[name])));
-    [id, when(page, &one["updated_at"]).into(), kept, agents, amounts_text(&one["spent"]).into(), remaining]
+    [
+        id,
+        when(page, &one["updated_at"]).into(),
+        kept,
+        agents,
+        amounts_text(&one["spent"]).into(),
+        remaining,
+    ]
 }
 
 fn delete(session: &Session, arguments: &Delete) -> Outcome {
@@ -281,9 +326,12 @@ fn delete(session: &Session, arguments: &Delete) -> Outcome {
     }
     let request = json!({"workflow_id": workflow, "number": number, "keep": keep});
     let reply = session.call("delete_checkpoints", request)?;
-    session.show(&reply, |page| match reply["removed"] == true {
-        true => page.line(format_args!("workflow {workflow} is gone")),
-        false => page.line(format_args!("workflow {workflow}: {} checkpoints are left", reply["kept"])),
+    session.show(&reply, |page| {
+        if reply["removed"] == true {
+            page.line(format_args!("workflow {workflow} is gone"))
+        } else {
+            page.line(format_args!("workflow {workflow}: {} checkpoints are left", reply["kept"]))
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }

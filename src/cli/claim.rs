@@ -8,7 +8,7 @@ use super::{Outcome, Session};
 use crate::state::task::Task;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Claim this task and no other
     id: Option<String>,
     /// Seconds to wait for a task, at most 50
@@ -22,11 +22,11 @@ pub struct Arguments {
     scope: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let query = json!({"task_id": arguments.id, "wait_seconds": arguments.wait, "scope": arguments.scope,
         "exclusive_files": arguments.exclusive_files});
-    let progress =
-        (arguments.wait > 0).then(|| session.progress(&format!("waiting up to {} s for a task", arguments.wait)));
+    let progress = (arguments.wait > 0)
+        .then(|| session.progress(&format!("waiting up to {} s for a task", arguments.wait)));
     let reply = session.call("claim_task", query)?;
     drop(progress);
     let wording = &session.wording;
@@ -80,10 +80,15 @@ fn handoff(page: &mut Page, handoff: &Value) {
     page.field("its note", text(&last["note"]));
     page.field("its worktree", text(&last["worktree"]));
     for one in handoff["overlaps"].as_array().into_iter().flatten() {
-        let until = serde_json::from_value(one["until"].clone()).map(|until| page.when(until)).unwrap_or_default();
+        let until = serde_json::from_value(one["until"].clone())
+            .map(|until| page.when(until))
+            .unwrap_or_default();
         let task = text(&one["task"]);
         let task = if task.is_empty() { task } else { format!(" for {task}") };
-        page.field("overlaps", format_args!("{} of {}{task}, ends {until}", text(&one["files"]), text(&one["agent"])));
+        page.field(
+            "overlaps",
+            format_args!("{} of {}{task}, ends {until}", text(&one["files"]), text(&one["agent"])),
+        );
     }
     for discovery in handoff["discoveries"].as_array().into_iter().flatten() {
         page.field("discovery", text(discovery));

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Outcome, Session, read_input};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Id of the task that you hold
     id: String,
     /// What was done, for whoever builds on it; `-` reads standard input
@@ -25,7 +25,7 @@ pub struct Arguments {
     commit: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let output = if arguments.output == "-" { read_input("-") } else { arguments.output };
     let result = json!({
         "task_id": arguments.id,

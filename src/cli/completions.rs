@@ -7,15 +7,20 @@ use clap_complete::Shell;
 use super::Outcome;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Shell to print the script for
     shell: Shell,
 }
 
-pub fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Outcome {
     // The generator panics when its output is closed, so it writes to memory first.
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut visible(super::command()), "callboard", &mut script);
+    clap_complete::generate(
+        arguments.shell,
+        &mut visible(super::command()),
+        "callboard",
+        &mut script,
+    );
     io::stdout().lock().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,13 +1,14 @@
-//! `callboard connect [CLIENT…]`: writes the configuration of clients so that they start `callboard mcp` on stdio or,
-//! with `--url`, connect to `callboard serve`, and the hooks that run `callboard hook`. Without a client, of all that are
-//! installed. The token is not written, because projects commit such files: each client reads it from the environment or
-//! asks for it. Zed does neither. `--remove` takes out what was written, and `--check` says whether it is as it would
-//! be written now. Everything else in the files stays as it is.
+//! `callboard connect [CLIENT…]`: writes the configuration of clients so that they start `callboard
+//! mcp` on stdio or, with `--url`, connect to `callboard serve`, and the hooks that run `callboard
+//! hook`. Without a client, of all that are installed. The token is not written, because projects
+//! commit such files: each client reads it from the environment or asks for it. Zed does neither.
+//! `--remove` takes out what was written, and `--check` says whether it is as it would be written
+//! now. Everything else in the files stays as it is.
 //!
-//! The formats were checked against Claude Code 2.1.332, Codex 0.169, Gemini CLI 0.61 and the documentation of Copilot
-//! CLI, Cursor, opencode, VS Code and Zed. A claim waits up to 50 s: the clients' own limits for a tool call are above
-//! that, except in opencode and older versions of Codex (60 s, shared with everything else the call does), where the
-//! limit is written.
+//! The formats were checked against Claude Code 2.1.332, Codex 0.169, Gemini CLI 0.61 and the
+//! documentation of Copilot CLI, Cursor, opencode, VS Code and Zed. A claim waits up to 50 s: the
+//! clients' own limits for a tool call are above that, except in opencode and older versions of
+//! Codex (60 s, shared with everything else the call does), where the limit is written.
 
 mod client;
 mod entry;
@@ -29,19 +30,19 @@ use serde_json::json;
 
 use super::AUTO;
 use crate::participant::directory::JOURNAL;
-pub use client::Client;
+pub(super) use client::Client;
 use entry::{Edited, Entry};
 use file::ConfigFile;
 use hooks::Hooks;
-pub use line::quoted;
+pub(super) use line::quoted;
 use line::{Choice, Line, text};
-pub use report::Report;
+pub(super) use report::Report;
 
 /// Environment variable in which clients find the token of `callboard serve`.
 const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct ConnectArgs {
+pub(super) struct ConnectArgs {
     /// Clients to configure [default: those that are installed]
     #[arg(value_name = "CLIENT")]
     pub clients: Vec<Client>,
@@ -51,8 +52,8 @@ pub struct ConnectArgs {
     /// Configure the clients for every project, not only for this one
     #[arg(long)]
     pub global: bool,
-    /// Write only the hooks: they remind agents of their tasks and of held files, give subagents names of their own, and
-    /// tell the board of permission prompts (claude, codex, gemini)
+    /// Write only the hooks: they remind agents of their tasks and of held files, give subagents
+    /// names of their own, and tell the board of permission prompts (claude, codex, gemini)
     #[arg(long)]
     pub hooks: bool,
     /// Write no hooks, only the server
@@ -85,14 +86,14 @@ pub struct ConnectArgs {
 /// What of a client's configuration is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Part {
+pub(super) enum Part {
     Server,
     Hooks,
 }
 
 /// What was done with one file.
 #[derive(Debug, Serialize)]
-pub struct Connected {
+pub(super) struct Connected {
     pub client: Client,
     pub part: Part,
     #[serde(serialize_with = "lossy")]
@@ -121,7 +122,7 @@ enum Addition<'a> {
 
 /// Who and what a configuration is written for.
 #[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub(super) struct Target<'a> {
     /// Path or name of the executable, written as given; see [`command`].
     pub exe: &'a Path,
     /// Value of `--agent`, if given.
@@ -138,7 +139,7 @@ pub struct Target<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub(super) enum Status {
     Written,
     Unchanged,
     Printed,
@@ -149,8 +150,12 @@ pub enum Status {
     Outdated,
 }
 
-/// Does what `args` ask for with the files of each client. The report says what was done even if an error followed.
-pub fn connect(args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<(Report, Option<anyhow::Error>)> {
+/// Does what `args` ask for with the files of each client. The report says what was done even if an
+/// error followed.
+pub(super) fn connect(
+    args: &ConnectArgs,
+    target: &Target<'_>,
+) -> anyhow::Result<(Report, Option<anyhow::Error>)> {
     let clients = args.chosen(target)?;
     let (mut files, mut failure) = (Vec::new(), None);
     for client in &clients {
@@ -176,7 +181,12 @@ pub fn connect(args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<(Repor
 }
 
 /// Adds one part to the client's configuration, or removes, checks or prints it.
-fn connect_part(client: Client, part: Part, args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<Connected> {
+fn connect_part(
+    client: Client,
+    part: Part,
+    args: &ConnectArgs,
+    target: &Target<'_>,
+) -> anyhow::Result<Connected> {
     let next = match (&args.url, part) {
         (_, Part::Hooks) => hooks::next(client).to_owned(),
         (None, Part::Server) => client.next().to_owned(),
@@ -186,12 +196,22 @@ fn connect_part(client: Client, part: Part, args: &ConnectArgs, target: &Target<
     let config = fresh.put_into("", client)?.text;
     let what = fresh.what(client, &config);
     let path = args.path(client, part, target)?;
-    let connected = |path, status, changes| Connected { client, part, path, status, what, config, changes, next };
+    let connected = |path, status, changes| Connected {
+        client,
+        part,
+        path,
+        status,
+        what,
+        config,
+        changes,
+        next,
+    };
     if args.print {
         return Ok(connected(path, Status::Printed, Vec::new()));
     }
     if args.remove {
-        let status = if remove_part(&fresh, client, &path)? { Status::Removed } else { Status::Absent };
+        let status =
+            if remove_part(&fresh, client, &path)? { Status::Removed } else { Status::Absent };
         return Ok(connected(path, status, Vec::new()));
     }
     let add = |text: &str| {
@@ -219,7 +239,8 @@ fn connect_part(client: Client, part: Part, args: &ConnectArgs, target: &Target<
     }
 }
 
-/// Takes the part out of the file. A file that holds nothing else goes, and a directory that held only that file.
+/// Takes the part out of the file. A file that holds nothing else goes, and a directory that held
+/// only that file.
 fn remove_part(part: &Addition<'_>, client: Client, path: &Path) -> anyhow::Result<bool> {
     if !path.exists() {
         return Ok(false);
@@ -227,21 +248,24 @@ fn remove_part(part: &Addition<'_>, client: Client, path: &Path) -> anyhow::Resu
     loop {
         let file = ConfigFile::open(path.to_owned())?;
         let removed = part.take_from(&file.text, client);
-        let removed = removed.with_context(|| format!("nothing was removed: cannot edit {}", path.display()))?;
+        let removed = removed
+            .with_context(|| format!("nothing was removed: cannot edit {}", path.display()))?;
         let Some(text) = removed else { return Ok(false) };
         let rest: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let is_done = if matches!(rest.as_str(), "" | "{}") { file.delete()? } else { file.replace(&text)? };
+        let is_done =
+            if matches!(rest.as_str(), "" | "{}") { file.delete()? } else { file.replace(&text)? };
         if is_done {
             return Ok(true);
         }
     }
 }
 
-/// How a configuration should call the executable `exe`: by its bare name if a search of `path` (`PATH`) finds this
-/// very file, so that the configuration can be shared and survives an update.
-pub fn command(exe: &Path, path: Option<&OsStr>) -> PathBuf {
-    let found =
-        path.and_then(|path| std::env::split_paths(path).map(|dir| dir.join("callboard")).find(|file| file.is_file()));
+/// How a configuration should call the executable `exe`: by its bare name if a search of `path`
+/// (`PATH`) finds this very file, so that the configuration can be shared and survives an update.
+pub(super) fn command(exe: &Path, path: Option<&OsStr>) -> PathBuf {
+    let found = path.and_then(|path| {
+        std::env::split_paths(path).map(|dir| dir.join("callboard")).find(|file| file.is_file())
+    });
     match (found.and_then(|file| fs::canonicalize(file).ok()), fs::canonicalize(exe)) {
         (Some(found), Ok(this)) if found == this => PathBuf::from("callboard"),
         _ => exe.to_owned(),
@@ -250,8 +274,9 @@ pub fn command(exe: &Path, path: Option<&OsStr>) -> PathBuf {
 
 impl ConnectArgs {
     /// Arguments to connect these clients to the board of this project.
-    pub fn to(clients: Vec<Client>) -> Self {
-        let home = |name: &str| std::env::var_os(name).filter(|home| !home.is_empty()).map(PathBuf::from);
+    pub(super) fn to(clients: Vec<Client>) -> Self {
+        let home =
+            |name: &str| std::env::var_os(name).filter(|home| !home.is_empty()).map(PathBuf::from);
         Self {
             clients,
             print: false,
@@ -267,8 +292,8 @@ impl ConnectArgs {
         }
     }
 
-    /// The clients that were named, or else those that are installed or, to look at or remove what was written, those
-    /// that were connected.
+    /// The clients that were named, or else those that are installed or, to look at or remove what
+    /// was written, those that were connected.
     fn chosen(&self, target: &Target<'_>) -> anyhow::Result<Vec<Client>> {
         if !self.clients.is_empty() {
             return Ok(self.clients.clone());
@@ -280,10 +305,14 @@ impl ConnectArgs {
         let has_hooks = |client: &Client| !self.hooks || hooks::exist_for(*client);
         let can_connect = |client: &Client| *client != Client::Zed || self.url.is_none();
         let is_installed = |client: &Client| client.is_installed(target.path, target.home);
-        let found: Vec<_> = all.clone().filter(is_installed).filter(has_hooks).filter(can_connect).collect();
+        let found: Vec<_> =
+            all.clone().filter(is_installed).filter(has_hooks).filter(can_connect).collect();
         if found.is_empty() {
             let names: Vec<_> = all.map(Client::title).collect();
-            bail!("no client is installed here ({}); name one: `callboard connect claude`", names.join(", "));
+            bail!(
+                "no client is installed here ({}); name one: `callboard connect claude`",
+                names.join(", ")
+            );
         }
         Ok(found)
     }
@@ -312,21 +341,28 @@ impl ConnectArgs {
         let Target { project_root, home, .. } = *target;
         if !self.global {
             if home.is_some_and(|home| same_place(home, project_root)) {
-                bail!("this is the home directory; run it in a project, or configure every project with --global");
+                bail!(
+                    "this is the home directory; run it in a project, or configure every project \
+                     with --global"
+                );
             }
-            let file = if part == Part::Hooks { hooks::project_file(client)? } else { client.project_file() };
+            let file = if part == Part::Hooks {
+                hooks::project_file(client)?
+            } else {
+                client.project_file()
+            };
             return Ok(existing(project_root, file));
         }
         if let Some(url) = &self.url {
             match client {
                 Client::Claude => bail!(
-                    "Claude Code rewrites its user configuration while it runs; let it do this itself: \
-                     `claude mcp add --scope user --transport http callboard {url} \
+                    "Claude Code rewrites its user configuration while it runs; let it do this \
+                     itself: `claude mcp add --scope user --transport http callboard {url} \
                      --header 'Authorization: Bearer ${{{TOKEN_VARIABLE}}}'`"
                 ),
                 Client::Vscode => bail!(
-                    "VS Code keeps user servers in a profile: run its command `MCP: Open User Configuration` and put \
-                     in what --print prints without --global"
+                    "VS Code keeps user servers in a profile: run its command `MCP: Open User \
+                     Configuration` and put in what --print prints without --global"
                 ),
                 _ => {}
             }
@@ -335,27 +371,36 @@ impl ConnectArgs {
             let home = home.context("no home directory is known; set HOME")?;
             anyhow::Ok(home.join(name))
         };
-        let given_or = |given: &Option<PathBuf>, name: &str| given.clone().map_or_else(|| below_home(name), Ok);
+        let given_or = |given: &Option<PathBuf>, name: &str| {
+            given.clone().map_or_else(|| below_home(name), Ok)
+        };
         match client {
-            Client::Claude if part == Part::Hooks => Ok(given_or(&self.claude_home, ".claude")?.join("settings.json")),
-            Client::Codex if part == Part::Hooks => Ok(given_or(&self.codex_home, ".codex")?.join("hooks.json")),
+            Client::Claude if part == Part::Hooks => {
+                Ok(given_or(&self.claude_home, ".claude")?.join("settings.json"))
+            }
+            Client::Codex if part == Part::Hooks => {
+                Ok(given_or(&self.codex_home, ".codex")?.join("hooks.json"))
+            }
             Client::Codex => Ok(given_or(&self.codex_home, ".codex")?.join("config.toml")),
             Client::Cursor | Client::Gemini => below_home(client.project_file()),
             Client::Copilot => below_home(".copilot/mcp-config.json"),
-            Client::Opencode => Ok(given_or(&self.config_home, ".config")?.join("opencode/opencode.json")),
+            Client::Opencode => {
+                Ok(given_or(&self.config_home, ".config")?.join("opencode/opencode.json"))
+            }
             Client::Zed => Ok(given_or(&self.config_home, ".config")?.join("zed/settings.json")),
             Client::Claude => {
                 let words = [text(target.exe)?].into_iter().chain(target.arguments(&[])?);
                 let words = words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ");
                 bail!(
-                    "Claude Code rewrites its user configuration while it runs; let it do this itself: \
-                     `claude mcp add --scope user callboard -- {words}`"
+                    "Claude Code rewrites its user configuration while it runs; let it do this \
+                     itself: `claude mcp add --scope user callboard -- {words}`"
                 )
             }
             Client::Vscode => {
                 let entry = json!({"name": "callboard", "command": text(target.exe)?, "args": target.arguments(&[])?});
                 bail!(
-                    "VS Code keeps user servers in a profile; let it do this itself: `code --add-mcp {}`",
+                    "VS Code keeps user servers in a profile; let it do this itself: `code \
+                     --add-mcp {}`",
                     quoted(&entry.to_string())
                 )
             }
@@ -368,7 +413,8 @@ impl Target<'_> {
         Line { agent: self.agent.map_or(Choice::Kept, Choice::Named), dir: self.dir }
     }
 
-    /// Arguments for the executable. Options in `before` stay, except those that were asked for differently.
+    /// Arguments for the executable. Options in `before` stay, except those that were asked for
+    /// differently.
     fn arguments(&self, before: &[String]) -> anyhow::Result<Vec<String>> {
         let arguments = self.line().words(&["mcp"], before)?;
         let names_agent = |word: &String| word == "--agent" || word.starts_with("--agent=");
@@ -381,12 +427,18 @@ impl Target<'_> {
 
 impl<'a> Addition<'a> {
     /// The addition to a file that holds this `text`.
-    fn new(client: Client, part: Part, args: &ConnectArgs, target: &'a Target<'_>, text: &str) -> anyhow::Result<Self> {
+    fn new(
+        client: Client,
+        part: Part,
+        args: &ConnectArgs,
+        target: &'a Target<'_>,
+        text: &str,
+    ) -> anyhow::Result<Self> {
         Ok(match (part, &args.url) {
             (Part::Hooks, _) => Self::Hooks(Hooks::new(client, target.exe, target.line())?),
-            (Part::Server, None) => {
-                Self::Server(client.local_entry(target.exe, target.arguments(&client.arguments(text))?)?)
-            }
+            (Part::Server, None) => Self::Server(
+                client.local_entry(target.exe, target.arguments(&client.arguments(text))?)?,
+            ),
             (Part::Server, Some(url)) => Self::Server(client.remote_entry(url)?),
         })
     }
@@ -409,7 +461,9 @@ impl<'a> Addition<'a> {
     /// What the addition does, given the smallest file that holds it.
     fn what(&self, client: Client, config: &str) -> String {
         match self {
-            Self::Server(_) => format!("callboard {}", client.arguments(config).join(" ")).trim_end().to_owned(),
+            Self::Server(_) => {
+                format!("callboard {}", client.arguments(config).join(" ")).trim_end().to_owned()
+            }
             Self::Hooks(hooks) => hooks.events().join(", "),
         }
     }
@@ -419,7 +473,11 @@ impl<'a> Addition<'a> {
 fn existing(project_root: &Path, file: &str) -> PathBuf {
     let path = project_root.join(file);
     let other = project_root.join(format!("{file}c"));
-    if !path.exists() && file == Client::Opencode.project_file() && other.exists() { other } else { path }
+    if !path.exists() && file == Client::Opencode.project_file() && other.exists() {
+        other
+    } else {
+        path
+    }
 }
 
 fn same_place(a: &Path, b: &Path) -> bool {
@@ -433,7 +491,10 @@ fn endpoint(url: &str) -> Result<String, &'static str> {
         .filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
         .ok_or("it must begin with http:// or https://")?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    if host.is_empty() || rest.contains(|c: char| c.is_whitespace() || c.is_control() || "@?#$\"'`\\{}".contains(c)) {
+    if host.is_empty()
+        || rest
+            .contains(|c: char| c.is_whitespace() || c.is_control() || "@?#$\"'`\\{}".contains(c))
+    {
         return Err("it must be a plain URL, without user, query or fragment");
     }
     let whole = url.trim_end_matches('/');

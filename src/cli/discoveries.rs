@@ -7,7 +7,7 @@ use crate::state::agent::Discovery;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Arguments {
+pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// List only discoveries that contain all these words
@@ -57,7 +57,7 @@ struct Add {
     key: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
         Some(Command::Add(arguments)) => add(session, arguments),
         None => list(session, &arguments),
@@ -80,15 +80,28 @@ fn list(session: &Session, arguments: &Arguments) -> Outcome {
         "limit": limit});
     let reply = session.call("get_discoveries", request)?;
     let discoveries: Vec<Discovery> = serde_json::from_value(reply["discoveries"].clone())?;
-    let superseded = reply["discoveries"].as_array().into_iter().flatten().map(|one| &one["superseded_by"]);
+    let superseded =
+        reply["discoveries"].as_array().into_iter().flatten().map(|one| &one["superseded_by"]);
     session.show(&reply, |page| {
         if discoveries.is_empty() {
             page.line("no discoveries");
         }
         for (one, superseded_by) in discoveries.iter().zip(superseded) {
-            let tags = if one.tags.is_empty() { String::new() } else { format!(" [{}]", one.tags.join(", ")) };
-            let superseded_by = superseded_by.as_str().map(|by| format!(", superseded by {by}")).unwrap_or_default();
-            let from = format!("{} {} {}{tags}{superseded_by}", one.id, one.agent_id, page.when(one.created_at));
+            let tags = if one.tags.is_empty() {
+                String::new()
+            } else {
+                format!(" [{}]", one.tags.join(", "))
+            };
+            let superseded_by = superseded_by
+                .as_str()
+                .map(|by| format!(", superseded by {by}"))
+                .unwrap_or_default();
+            let from = format!(
+                "{} {} {}{tags}{superseded_by}",
+                one.id,
+                one.agent_id,
+                page.when(one.created_at)
+            );
             page.field(&print::harmless(&from), &one.content);
         }
         if let Some(next) = reply["next"].as_str() {

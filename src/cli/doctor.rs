@@ -1,4 +1,5 @@
-//! `callboard doctor`: checks everything that a board needs, and changes nothing without `--repair`.
+//! `callboard doctor`: checks everything that a board needs, and changes nothing without
+//! `--repair`.
 
 mod files;
 mod journal;
@@ -28,9 +29,9 @@ use crate::statefile::{self, Found};
 use crate::{config, journal::sqlite};
 
 #[derive(clap::Args)]
-pub struct Arguments {
-    /// Repair a damaged board as far as possible, after a copy of its journal, state file and snapshots, and remove
-    /// unfinished files of killed processes
+pub(super) struct Arguments {
+    /// Repair a damaged board as far as possible, after a copy of its journal, state file and
+    /// snapshots, and remove unfinished files of killed processes
     #[arg(long)]
     repair: bool,
     /// Print what --repair would do, and change nothing
@@ -61,15 +62,25 @@ impl Check {
     }
 
     fn warn(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Warn, found: found.into(), fix: Some(fix.into()) }
+        Self {
+            name: name.into(),
+            verdict: Verdict::Warn,
+            found: found.into(),
+            fix: Some(fix.into()),
+        }
     }
 
     fn fail(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name: name.into(), verdict: Verdict::Fail, found: found.into(), fix: Some(fix.into()) }
+        Self {
+            name: name.into(),
+            verdict: Verdict::Fail,
+            found: found.into(),
+            fix: Some(fix.into()),
+        }
     }
 }
 
-pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     if arguments.repair {
         return repair::run(session, arguments.dry_run);
     }
@@ -123,18 +134,26 @@ fn location(session: &Session) -> Check {
 fn directory(dir: &Path) -> Check {
     const NAME: &str = "directory";
     match std::fs::symlink_metadata(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Check::warn(NAME, "it does not exist", "`callboard init GOAL` makes it, and so does the first writing call")
-        }
-        Err(error) => Check::fail(NAME, error.to_string(), "see to the permissions of the directories above it"),
-        Ok(metadata) => match directory::inspect(dir).and_then(|()| directory::refuse_occupied(dir)) {
-            Err(error) => Check::fail(NAME, describe(&metadata), error.to_string()),
-            Ok(()) if metadata.mode() & 0o077 != 0 => {
-                let fix = format!("others can read the board; `chmod 700 {}`", dir.display());
-                Check::warn(NAME, describe(&metadata), fix)
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Check::warn(
+            NAME,
+            "it does not exist",
+            "`callboard init GOAL` makes it, and so does the first writing call",
+        ),
+        Err(error) => Check::fail(
+            NAME,
+            error.to_string(),
+            "see to the permissions of the directories above it",
+        ),
+        Ok(metadata) => {
+            match directory::inspect(dir).and_then(|()| directory::refuse_occupied(dir)) {
+                Err(error) => Check::fail(NAME, describe(&metadata), error.to_string()),
+                Ok(()) if metadata.mode() & 0o077 != 0 => {
+                    let fix = format!("others can read the board; `chmod 700 {}`", dir.display());
+                    Check::warn(NAME, describe(&metadata), fix)
+                }
+                Ok(()) => Check::ok(NAME, describe(&metadata)),
             }
-            Ok(()) => Check::ok(NAME, describe(&metadata)),
-        },
+        }
     }
 }
 
@@ -142,7 +161,8 @@ fn directory(dir: &Path) -> Check {
 fn above(dir: &Path) -> Check {
     const NAME: &str = "directories above";
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-    let parent = dir.ancestors().skip(1).find_map(|above| above.canonicalize().ok()).unwrap_or_default();
+    let parent =
+        dir.ancestors().skip(1).find_map(|above| above.canonicalize().ok()).unwrap_or_default();
     let open = parent.ancestors().filter_map(|above| {
         let metadata = std::fs::symlink_metadata(above).ok()?;
         Some(format!("{} ({})", above.display(), openness(&metadata)?))
@@ -151,8 +171,8 @@ fn above(dir: &Path) -> Check {
     if open.is_empty() {
         return Check::ok(NAME, "only their owners can write to them");
     }
-    let fix =
-        "others could put another board in the place of this one; `chmod go-w` them, or move the board with --dir";
+    let fix = "others could put another board in the place of this one; `chmod go-w` them, or \
+               move the board with --dir";
     Check::warn(NAME, open.join(", "), fix)
 }
 
@@ -162,7 +182,9 @@ fn openness(metadata: &Metadata) -> Option<&'static str> {
     let (mode, owner) = (metadata.mode(), metadata.uid());
     let own_group = rustix::process::getegid().as_raw();
     match () {
-        () if owner != 0 && owner != rustix::process::geteuid().as_raw() => Some("owned by another user"),
+        () if owner != 0 && owner != rustix::process::geteuid().as_raw() => {
+            Some("owned by another user")
+        }
         // With the sticky bit, users can rename only their own entries.
         () if mode & STICKY != 0 => None,
         () if mode & 0o002 != 0 => Some("writable by everybody"),
@@ -186,30 +208,45 @@ fn file_system(dir: &Path) -> Check {
         Class::Memory => "the board will be gone after a restart",
         Class::Unknown => "locks and mapped memory may not work on it",
     };
-    Check::warn(NAME, found.name, format!("{why}; a local disk is safe: move the board with --dir or COORDINATION_DIR"))
+    Check::warn(
+        NAME,
+        found.name,
+        format!("{why}; a local disk is safe: move the board with --dir or COORDINATION_DIR"),
+    )
 }
 
 /// Checks the files of the plans; none for a board without a plan.
 fn plan_files(session: &Session) -> Vec<Check> {
     const NAME: &str = "plan file";
-    let Ok(Some(Found::Sound(document))) = statefile::load(session.dir()) else { return Vec::new() };
+    let Ok(Some(Found::Sound(document))) = statefile::load(session.dir()) else {
+        return Vec::new();
+    };
     if document.board.plans.is_empty() {
         return Vec::new();
     }
     let found = super::plan_files::changed(session, &document.board.plans);
     if found.is_empty() {
-        return vec![Check::ok(NAME, "none has changed since its import; tables in CSV are not compared")];
+        return vec![Check::ok(
+            NAME,
+            "none has changed since its import; tables in CSV are not compared",
+        )];
     }
     let check = |file: PlanFile| {
         let found = match file.state {
-            FileState::Changed => format!("{} has changed since version {}", file.file, file.version),
+            FileState::Changed => {
+                format!("{} has changed since version {}", file.file, file.version)
+            }
             FileState::Gone => format!("{} is gone, of version {}", file.file, file.version),
         };
         let export = || {
             let command = session.wording.command(&format!("plan export {}", quoted(&file.name)));
             format!("put it back, or write the plan out with {command}")
         };
-        Check::warn(NAME, found, file.command.map_or_else(export, |command| format!("`{command}` takes it over")))
+        Check::warn(
+            NAME,
+            found,
+            file.command.map_or_else(export, |command| format!("`{command}` takes it over")),
+        )
     };
     found.into_iter().map(check).collect()
 }
@@ -243,5 +280,8 @@ fn board(dir: &Path) -> Vec<Check> {
 fn versions() -> Check {
     let (ours, sqlite) = (env!("CARGO_PKG_VERSION"), rusqlite::version());
     let format = sqlite::FORMAT;
-    Check::ok("versions", format!("callboard {ours}, SQLite {sqlite}, journal format {format}, {ARCH}-{OS}"))
+    Check::ok(
+        "versions",
+        format!("callboard {ours}, SQLite {sqlite}, journal format {format}, {ARCH}-{OS}"),
+    )
 }

@@ -6,7 +6,7 @@ use super::print::text;
 use super::{Outcome, Session};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Id of the task that you hold
     id: String,
     /// What was tried and what happened
@@ -19,7 +19,7 @@ pub struct Arguments {
     category: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let failure = json!({
         "task_id": arguments.id,
         "error": arguments.error,
@@ -30,7 +30,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.show(&reply, |page| match serde_json::from_value(reply["retry_at"].clone()) {
         Ok(time) => {
             let (when, left) = (page.when(time), &reply["attempts_left"]);
-            page.line(format_args!("{} is tried again {when}; attempts left: {left}", arguments.id));
+            page.line(format_args!(
+                "{} is tried again {when}; attempts left: {left}",
+                arguments.id
+            ));
         }
         Err(_) => page.line(format_args!("{} is {} now", arguments.id, text(&reply["status"]))),
     })?;

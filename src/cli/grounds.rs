@@ -8,7 +8,8 @@ use crate::board::objection;
 use crate::participant::{self, AgentChoice, BoardError, CallError};
 
 impl Session {
-    /// The board of a server that a client has started, perhaps anywhere: it is made only where a project is.
+    /// The board of a server that a client has started, perhaps anywhere: it is made only where a
+    /// project is.
     pub fn guest(&self, agent: AgentChoice) -> anyhow::Result<Board> {
         let unasked = self.location.may_begin().err().map(|error| error.to_string());
         Ok(self.options().unasked(unasked).open_or_explain(agent)?)
@@ -17,19 +18,30 @@ impl Session {
     /// Says so if this command has made the board.
     pub fn say_made(&self) {
         if self.server.is_none() && !self.found_board && participant::is_begun(self.dir()) {
-            say(&format!("callboard: made a new board in {} ({})", self.dir().display(), self.location.source));
+            say(&format!(
+                "callboard: made a new board in {} ({})",
+                self.dir().display(),
+                self.location.source
+            ));
         }
     }
 
-    /// Refuses a worktree whose link to its repository is broken: its board would be another than that of the others.
-    /// A client's server says so in its replies, hooks stay silent, and doctor lists it.
+    /// Refuses a worktree whose link to its repository is broken: its board would be another than
+    /// that of the others. A client's server says so in its replies, hooks stay silent, and
+    /// doctor lists it.
     pub(super) fn check_link(&self, command: &Command) -> Result<(), CallError> {
         let says_so_itself = matches!(
             command,
-            Command::Mcp(_) | Command::Hook(_) | Command::Guard(_) | Command::Doctor(_) | Command::Bench(_)
+            Command::Mcp(_)
+                | Command::Hook(_)
+                | Command::Guard(_)
+                | Command::Doctor(_)
+                | Command::Bench(_)
         );
         match self.location.check_link() {
-            Err(error) if !says_so_itself && self.server.is_none() => Err(BoardError::Forbidden(error.typed()).into()),
+            Err(error) if !says_so_itself && self.server.is_none() => {
+                Err(BoardError::Forbidden(error.typed()).into())
+            }
             _ => Ok(()),
         }
     }

@@ -1,5 +1,5 @@
-//! `callboard guard`: whether another agent holds files that are about to be changed. It reads the state file and waits
-//! for no lock, so that a git hook can call it.
+//! `callboard guard`: whether another agent holds files that are about to be changed. It reads the
+//! state file and waits for no lock, so that a git hook can call it.
 
 use std::env;
 use std::io::{ErrorKind, Write};
@@ -20,15 +20,16 @@ use crate::state::reservation::Hold;
 use crate::worktree::{Repository, Worktree};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Files that are about to be changed
     #[arg(value_name = "FILE", required_unless_present_any = ["staged", "install_git_hook"])]
     files: Vec<PathBuf>,
     /// Check the files that the next git commit changes
     #[arg(long, conflicts_with = "files")]
     staged: bool,
-    /// Install git's pre-commit hook, which stops a commit of files that another agent holds; where no agent is named
-    /// (--agent, CALLBOARD_AGENT, or the session that commits), files held from the same worktree pass
+    /// Install git's pre-commit hook, which stops a commit of files that another agent holds;
+    /// where no agent is named (--agent, CALLBOARD_AGENT, or the session that commits), files
+    /// held from the same worktree pass
     #[arg(long, conflicts_with_all = ["files", "staged"])]
     install_git_hook: bool,
 }
@@ -39,7 +40,7 @@ struct Held {
     holds: Vec<Hold>,
 }
 
-pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     if arguments.install_git_hook {
         return install(session);
     }
@@ -59,17 +60,24 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
 }
 
 fn held(scene: &Scene, files: &[PathBuf]) -> Vec<Held> {
-    let asked = files.iter().map(|file| Held { file: file.display().to_string(), holds: scene.others_hold(file) });
+    let asked = files
+        .iter()
+        .map(|file| Held { file: file.display().to_string(), holds: scene.others_hold(file) });
     asked.filter(|one| !one.holds.is_empty()).collect()
 }
 
 fn write(page: &mut Page, held: &[Held], wording: &Wording) {
     for Held { file, holds } in held {
         for hold in holds {
-            let task = hold.task.as_ref().map(|task| format!(" for task {task}")).unwrap_or_default();
-            let reason = hold.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let task =
+                hold.task.as_ref().map(|task| format!(" for task {task}")).unwrap_or_default();
+            let reason =
+                hold.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             let until = page.when(hold.until);
-            let text = format_args!("{file} by {}{task}{reason}; ends {until} ({})", hold.agent, hold.until);
+            let text = format_args!(
+                "{file} by {}{task}{reason}; ends {until} ({})",
+                hold.agent, hold.until
+            );
             page.marked("held:", Tone::Bad, text);
         }
     }
@@ -80,18 +88,22 @@ fn write(page: &mut Page, held: &[Held], wording: &Wording) {
     }
 }
 
-/// The files that the next commit changes, as git lists them. In a hook, git has set the index of this very commit in
-/// the environment.
+/// The files that the next commit changes, as git lists them. In a hook, git has set the index of
+/// this very commit in the environment.
 fn staged(cwd: &Path) -> Vec<PathBuf> {
-    let text = git(cwd, &["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "-z"]);
+    let text =
+        git(cwd, &["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "-z"]);
     let root = Worktree::at(cwd).map_or_else(|| cwd.to_owned(), |worktree| worktree.root);
     text.split('\0').filter(|name| !name.is_empty()).map(|name| root.join(name)).collect()
 }
 
-/// The output of git. Without git or a repository this is a usage error: exit code 1 would say that a file is held.
+/// The output of git. Without git or a repository this is a usage error: exit code 1 would say that
+/// a file is held.
 fn git(cwd: &Path, arguments: &[&str]) -> String {
     match Command::new("git").args(arguments).current_dir(cwd).stdin(Stdio::null()).output() {
-        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        }
         Ok(output) => {
             let complaint = String::from_utf8_lossy(&output.stderr);
             let complaint = match Repository::containing(cwd) {
@@ -105,11 +117,10 @@ fn git(cwd: &Path, arguments: &[&str]) -> String {
 }
 
 /// First lines of the hook, before the line that calls `guard`.
-const HOOK_HEAD: &str =
-    "#!/bin/sh\n# Stops a commit of files that another agent holds, see `callboard guard --help`.\n";
+const HOOK_HEAD: &str = "#!/bin/sh\n# Stops a commit of files that another agent holds, see `callboard guard --help`.\n";
 
-/// Installs the pre-commit hook, which all worktrees of the repository share. A hook that somebody else wrote stays as
-/// it is.
+/// Installs the pre-commit hook, which all worktrees of the repository share. A hook that somebody
+/// else wrote stays as it is.
 fn install(session: &Session) -> Outcome {
     let path = git(&session.cwd, &["rev-parse", "--git-path", "hooks/pre-commit"]);
     let path = session.cwd.join(path.trim_end_matches('\n'));
@@ -118,8 +129,8 @@ fn install(session: &Session) -> Outcome {
         Some(dir) => format!(" --dir {}", quoted(&std::path::absolute(dir)?.to_string_lossy())),
         None => String::new(),
     };
-    // Only exit code 1 says that a file is held; if callboard is missing or cannot read its board, the commit goes
-    // ahead.
+    // Only exit code 1 says that a file is held; if callboard is missing or cannot read its board,
+    // the commit goes ahead.
     let ask = format!("{} guard --staged{dir}", quoted(&exe.to_string_lossy()));
     let call = format!("{ask} || [ $? -ne 1 ] || exit 1");
     let status = GitHook::at(&path, &ask)?;
@@ -132,7 +143,8 @@ fn install(session: &Session) -> Outcome {
         }
         let text = format!("{HOOK_HEAD}{call}\n");
         // `create_new` follows no link and replaces no file that appeared meanwhile.
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path)?;
         file.write_all(text.as_bytes())?;
     }
     let (word, code) = match status {
@@ -148,10 +160,14 @@ fn install(session: &Session) -> Outcome {
     let shown = path.display();
     session.show(&reply, |page| match status {
         GitHook::Missing => page.line(format_args!("wrote {shown}")),
-        GitHook::Outdated => page.line(format_args!("updated {shown}, which asked another board or program")),
+        GitHook::Outdated => {
+            page.line(format_args!("updated {shown}, which asked another board or program"))
+        }
         GitHook::Ours => page.line(format_args!("already there: {shown}")),
         GitHook::Foreign => {
-            page.line(format_args!("{shown} is not callboard's and stays as it is; add this line to it:"));
+            page.line(format_args!(
+                "{shown} is not callboard's and stays as it is; add this line to it:"
+            ));
             page.line(&call);
         }
         GitHook::Elsewhere => {
@@ -161,11 +177,13 @@ fn install(session: &Session) -> Outcome {
             page.line(&call);
         }
         GitHook::Idle => page.line(format_args!(
-            "{shown} asks callboard, but git does not run it: it is not executable; run `chmod +x {}`",
+            "{shown} asks callboard, but git does not run it: it is not executable; run `chmod +x \
+             {}`",
             quoted(&path.to_string_lossy())
         )),
         GitHook::NoFile => page.line(format_args!(
-            "{shown} is a directory or a link to nothing, and stays as it is; move it away and try again"
+            "{shown} is a directory or a link to nothing, and stays as it is; move it away and \
+             try again"
         )),
     })?;
     Ok(ExitCode::from(code))
@@ -202,7 +220,8 @@ impl GitHook {
         }
         let text = fs::read(path)?;
         let text = String::from_utf8_lossy(&text);
-        let asking = |line: &&str| line.contains("guard --staged") && !line.trim_start().starts_with('#');
+        let asking =
+            |line: &&str| line.contains("guard --staged") && !line.trim_start().starts_with('#');
         let asking: Vec<_> = text.lines().filter(asking).collect();
         let is_own = text.strip_prefix(HOOK_HEAD).is_some_and(|rest| rest.lines().count() == 1);
         Ok(match metadata.mode() & 0o111 != 0 {
@@ -224,5 +243,7 @@ impl GitHook {
 fn runs(line: &str, command: &str) -> bool {
     let Some((before, after)) = line.split_once(command) else { return false };
     let begins = before.is_empty() || before.ends_with([' ', '\t', ';', '&', '|', '(']);
-    begins && (after.is_empty() || after.starts_with([' ', '\t', ';', '&', '|', ')'])) && !after.contains("--dir")
+    begins
+        && (after.is_empty() || after.starts_with([' ', '\t', ';', '&', '|', ')']))
+        && !after.contains("--dir")
 }

@@ -6,7 +6,7 @@ use super::print::text;
 use super::{Outcome, Session};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Id of the task that the note is about [default: the one you hold]
     #[arg(long, value_name = "ID")]
     task: Option<String>,
@@ -15,12 +15,16 @@ pub struct Arguments {
     note: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply = session.call("heartbeat", json!({"task_id": arguments.task, "note": arguments.note}))?;
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let reply =
+        session.call("heartbeat", json!({"task_id": arguments.task, "note": arguments.note}))?;
     session.show(&reply, |page| match serde_json::from_value(reply["lease_until"].clone()) {
         Ok(until) => {
             let until = page.when(until);
-            page.line(format_args!("the lease of {} ends {until}", text(&reply["task_id"]) + &text(&reply["run_id"])));
+            page.line(format_args!(
+                "the lease of {} ends {until}",
+                text(&reply["task_id"]) + &text(&reply["run_id"])
+            ));
         }
         Err(_) => page.line("heard; you hold no task"),
     })?;

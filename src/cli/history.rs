@@ -13,14 +13,15 @@ use crate::state::limit;
 
 #[derive(clap::Args)]
 #[command(after_help = "With --agent ID, lists only what that agent did and what is about it.")]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// List only events of this task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     /// List only events of this kind; may be repeated
     #[arg(long, value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
     kind: Vec<String>,
-    /// List only events after event SEQ, or since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for a span that ends now
+    /// List only events after event SEQ, or since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for
+    /// a span that ends now
     #[arg(long, value_name = "SEQ|TIME")]
     since: Option<String>,
     /// List only events before event SEQ, as for the next page
@@ -31,11 +32,12 @@ pub struct Arguments {
     limit: usize,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let after = arguments.since.as_deref().and_then(|since| since.parse::<u64>().ok());
     let time = arguments.since.as_deref().filter(|_| after.is_none()).map(|since| {
         let now = board_time(session.dir());
-        snapshot::moment(since, now).unwrap_or_else(|| usage_error("--since takes an event's number, a time or a span"))
+        snapshot::moment(since, now)
+            .unwrap_or_else(|| usage_error("--since takes an event's number, a time or a span"))
     });
     let mut query = json!({
         "task_id": arguments.task, "agent": session.agent, "kinds": arguments.kind, "since": time,

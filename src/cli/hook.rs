@@ -1,8 +1,10 @@
-//! `callboard hook …`: what an agent's client runs when a session begins, when a turn ends, and before and after tools.
+//! `callboard hook …`: what an agent's client runs when a session begins, when a turn ends, and
+//! before and after tools.
 //!
-//! The client writes one JSON object to standard input and obeys one on standard output. This was checked against the
-//! programs of Claude Code 2.1.332, the schemas of Codex 0.169.0, and the program and documentation of Gemini CLI 0.61.0
-//! and Copilot CLI 1.0.102, which agree on what is used here:
+//! The client writes one JSON object to standard input and obeys one on standard output. This was
+//! checked against the programs of Claude Code 2.1.332, the schemas of Codex 0.169.0, and the
+//! program and documentation of Gemini CLI 0.61.0 and Copilot CLI 1.0.102, which agree on what is
+//! used here:
 //!
 //! | event | input, beside `cwd` | output that is obeyed |
 //! |---|---|---|
@@ -16,9 +18,9 @@
 //!
 //! Every hook that runs inside a subagent has its `agent_id`.
 //!
-//! A hook must never get in its session's way: it answers within two seconds or not at all, creates no board, and
-//! always exits with code 0 (2 would block). It reads standard input to the end, because Claude Code treats a hook that
-//! closes it early as failed.
+//! A hook must never get in its session's way: it answers within two seconds or not at all, creates
+//! no board, and always exits with code 0 (2 would block). It reads standard input to the end,
+//! because Claude Code treats a hook that closes it early as failed.
 
 mod host;
 mod input;
@@ -41,30 +43,34 @@ use serde_json::{Value, json};
 use super::{Outcome, Session, print};
 use input::Input;
 use prompt::Prompt;
-pub use scene::{Conversation, Scene};
+pub(super) use scene::{Conversation, Scene};
 use subagent::Tag;
 
 /// Longest wait for the answer; the rest of the two seconds is for starting the process.
 const PATIENCE: Duration = Duration::from_millis(1_700);
 
-const WHO: &str = "Reads the client's JSON on standard input, answers in JSON or with nothing, and always exits with 0.
-The agent is --agent, else CALLBOARD_AGENT, else any that acts through a `callboard mcp` that the same client
+const WHO: &str = "Reads the client's JSON on standard input, answers in JSON or with nothing, \
+                   and always exits with 0.
+The agent is --agent, else CALLBOARD_AGENT, else any that acts through a `callboard mcp` that the \
+                   same client
 process has started, else, if processes cannot be compared, the only one present in the worktree.";
 
 #[derive(clap::Args)]
 #[command(after_help = WHO)]
-pub struct Arguments {
+pub(super) struct Arguments {
     #[command(subcommand)]
     hook: Hook,
 }
 
 #[derive(Clone, Copy, clap::Subcommand)]
 enum Hook {
-    /// When a session begins, resumes or was compacted: tell it its agent, its tasks and the next step
+    /// When a session begins, resumes or was compacted: tell it its agent, its tasks and the next
+    /// step
     SessionStart,
     /// When a subagent begins: give it a name of its own on the board, and the first calls
     SubagentStart,
-    /// When an agent or subagent is about to stop: keep it from stopping, once, while it holds a task
+    /// When an agent or subagent is about to stop: keep it from stopping, once, while it holds a
+    /// task
     Stop,
     /// Before a tool changes a file: refuse a file that another agent holds
     Guard,
@@ -74,10 +80,12 @@ enum Hook {
     Waiting,
 }
 
-pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     let (sender, receiver) = sync_channel(1);
     let (hook, session) = (arguments.hook, session.clone());
-    let asked = thread::Builder::new().name("hook".to_owned()).spawn(move || drop(sender.send(hook.output(&session))));
+    let asked = thread::Builder::new()
+        .name("hook".to_owned())
+        .spawn(move || drop(sender.send(hook.output(&session))));
     // A call that is still waiting ends with the process.
     if let (Ok(_), Ok(Some(output))) = (asked, receiver.recv_timeout(PATIENCE)) {
         writeln!(io::stdout().lock(), "{}", print::harmless_json(&output.to_string()))?;
@@ -93,7 +101,9 @@ impl Hook {
         let scene = Scene::look(session, input.cwd.as_deref(), conversation).ok().flatten()?;
         match self {
             Self::SessionStart => Some(context("SessionStart", &tell::at_start(&scene))),
-            Self::SubagentStart => Some(context("SubagentStart", &tell::at_subagent_start(&scene, &subagent?))),
+            Self::SubagentStart => {
+                Some(context("SubagentStart", &tell::at_subagent_start(&scene, &subagent?)))
+            }
             Self::Stop => match open_work(&scene, &input) {
                 Some(reason) => Some(json!({"decision": "block", "reason": reason})),
                 None => {
@@ -103,7 +113,9 @@ impl Hook {
             },
             Self::Guard => {
                 // Only tools that change one file have such a field.
-                let file = ["file_path", "notebook_path"].iter().find_map(|name| input.tool_input[name].as_str())?;
+                let file = ["file_path", "notebook_path"]
+                    .iter()
+                    .find_map(|name| input.tool_input[name].as_str())?;
                 let reason = tell::at_edit(&scene, Path::new(file))?;
                 Some(json!({"hookSpecificOutput": {
                     "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
@@ -125,7 +137,8 @@ fn context(event: &str, text: &str) -> Value {
     json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
 }
 
-/// Why the agent should not stop yet. A second stop is its own decision; while subagents run, the turn is not over.
+/// Why the agent should not stop yet. A second stop is its own decision; while subagents run, the
+/// turn is not over.
 fn open_work(scene: &Scene, input: &Input) -> Option<String> {
     if input.stop_hook_active == Some(true) || input.has_subagents() {
         return None;

@@ -14,7 +14,7 @@ use super::{Declined, Outcome, Session, read_input};
 use crate::http::MCP;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Goal of all work on the board
     goal: String,
     /// File with the master plan; `-` reads standard input
@@ -27,7 +27,7 @@ pub struct Arguments {
     replace_goal: bool,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let plan = arguments.plan.as_deref().map(read_input);
     let mut asked = json!({"goal": arguments.goal, "master_plan": plan});
     if arguments.replace_goal {
@@ -41,9 +41,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             let (url, mcp) = (quoted(&address.to_string()), quoted(&format!("{address}{MCP}")));
             (format!("--server {url} "), format!("connect claude --url {mcp}"))
         }
-        (None, Some(_)) => {
-            (format!("--dir {} ", quoted(&session.dir().to_string_lossy())), "connect claude".to_owned())
-        }
+        (None, Some(_)) => (
+            format!("--dir {} ", quoted(&session.dir().to_string_lossy())),
+            "connect claude".to_owned(),
+        ),
         (None, None) => (String::new(), "connect claude".to_owned()),
     };
     if arguments.answers.are_wanted(session) {
@@ -52,12 +53,18 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.show(&reply, |page| {
         page.line(match &session.server {
             Some(server) => format!("The board is that of {}.", server.address),
-            None => format!("The board is in {} ({}).", session.dir().display(), session.location.source),
+            None => format!(
+                "The board is in {} ({}).",
+                session.dir().display(),
+                session.location.source
+            ),
         });
         page.line("\nFor AGENTS.md or CLAUDE.md, so that agents use it:\n");
         page.line(paragraph::text(&board));
         if session.server.is_some() {
-            page.line("\nWhoever types such commands needs a token of that server in CALLBOARD_TOKEN.");
+            page.line(
+                "\nWhoever types such commands needs a token of that server in CALLBOARD_TOKEN.",
+            );
         }
         let clients = if session.server.is_some() { "" } else { ", zed" };
         let wording = &session.wording;
@@ -65,7 +72,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             "\nNext: {} lets Claude Code use it (or codex, gemini, cursor, vscode{clients}),",
             wording.command(&connect)
         ));
-        page.line(format_args!("{} makes the first task.", wording.command("add 'what is to be done'")));
+        page.line(format_args!(
+            "{} makes the first task.",
+            wording.command("add 'what is to be done'")
+        ));
         if !session.found_board {
             session.name_imports(page);
         }
@@ -85,7 +95,8 @@ fn refuse_other_goal(session: &Session, goal: &str) -> anyhow::Result<()> {
     };
     let beginning: String = present.chars().take(SHOWN).collect();
     Err(Declined(anyhow!(
-        "the board in {place} has another goal, `{beginning}`; to give it this one, add --replace-goal; tasks and agents stay"
+        "the board in {place} has another goal, `{beginning}`; to give it this one, add \
+         --replace-goal; tasks and agents stay"
     ))
     .into())
 }

@@ -11,8 +11,8 @@ use super::print::harmless_json;
 /// Bytes written at once: a pipe that is writable at all takes this many without blocking.
 const AT_ONCE: usize = 4_000;
 
-/// Whether standard error takes more now. Nobody may wait for a reader of the log, perhaps with the board's lock held,
-/// so what cannot be written is dropped.
+/// Whether standard error takes more now. Nobody may wait for a reader of the log, perhaps with the
+/// board's lock held, so what cannot be written is dropped.
 fn takes_more(stderr: &impl AsFd) -> bool {
     let mut asked = [PollFd::new(stderr, PollFlags::OUT)];
     // If it cannot be polled, the write itself will show the error.
@@ -21,7 +21,7 @@ fn takes_more(stderr: &impl AsFd) -> bool {
 }
 
 /// A writer that takes each event in one piece, as the subscriber writes it.
-pub struct Lines;
+pub(super) struct Lines;
 
 impl Write for Lines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {

@@ -10,8 +10,9 @@ use super::Outcome;
 use crate::http::TOKEN_FILE;
 
 #[derive(clap::Args)]
-pub struct Arguments {
-    /// Write one page for `callboard` and one for each command into this directory, instead of printing one
+pub(super) struct Arguments {
+    /// Write one page for `callboard` and one for each command into this directory, instead of
+    /// printing one
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -21,22 +22,26 @@ const ENVIRONMENT: [(&str, &str); 16] = [
     ("CALLBOARD_STATE_FILE", "The same as --state-file."),
     (
         "CALLBOARD_SERVER",
-        "The URL of a server whose board commands use, where neither --server nor --dir is given. Commands that are \
-         about this machine (such as mcp, serve, work, doctor, connect, guard, hook, backup) do not look at it.",
+        "The URL of a server whose board commands use, where neither --server nor --dir is given. \
+         Commands that are about this machine (such as mcp, serve, work, doctor, connect, guard, \
+         hook, backup) do not look at it.",
     ),
     ("CALLBOARD_TOKEN", "The server's token, where --token-file names no file."),
     (
         "CALLBOARD_AGENT",
-        "The agent that hooks and `guard` ask for, where --agent names none. `work` sets it for what it runs.",
+        "The agent that hooks and `guard` ask for, where --agent names none. `work` sets it for \
+         what it runs.",
     ),
     (
         "CALLBOARD_TASK_ID, CALLBOARD_ATTEMPT",
-        "What `checkpoint` is about, where --task and --attempt name nothing. `work` sets them for what it runs.",
+        "What `checkpoint` is about, where --task and --attempt name nothing. `work` sets them \
+         for what it runs.",
     ),
     ("CALLBOARD_MODEL_ID, CALLBOARD_BASE_URL", "The same as --model-id and --base-url of `work`."),
     (
         "CALLBOARD_LOG",
-        "What is logged on standard error, such as `debug` or `callboard=info`: a list of targets and levels.",
+        "What is logged on standard error, such as `debug` or `callboard=info`: a list of targets \
+         and levels.",
     ),
     (
         "CALLBOARD_ALLOW_NETWORK_FILESYSTEM",
@@ -44,7 +49,8 @@ const ENVIRONMENT: [(&str, &str); 16] = [
     ),
     (
         "CALLBOARD_WHOLE_FILES",
-        "If it is set and not empty, the state file is written as a whole each time, which costs more the larger it is.",
+        "If it is set and not empty, the state file is written as a whole each time, which costs \
+         more the larger it is.",
     ),
     (
         "CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_CONFIG_HOME",
@@ -56,49 +62,71 @@ const ENVIRONMENT: [(&str, &str); 16] = [
         "WORKSPACE_FOLDER_PATHS",
         "The folder that an editor has open; replaces a start directory in which no board is made.",
     ),
-    ("CLAUDE_PROJECT_DIR", "The project's directory, for `mcp` and hooks; replaces the start directory."),
+    (
+        "CLAUDE_PROJECT_DIR",
+        "The project's directory, for `mcp` and hooks; replaces the start directory.",
+    ),
     ("PLUGIN_ROOT, CLAUDE_PLUGIN_ROOT", "A plugin's own directory, in which no board is made."),
 ];
 
 const FILES: [(&str, &str); 13] = [
     (
         ".coordination/",
-        "The board: the nearest one upwards from the current directory, within the git repository, else that of its \
-         main worktree. A directory that only its owner may use.",
+        "The board: the nearest one upwards from the current directory, within the git \
+         repository, else that of its main worktree. A directory that only its owner may use.",
     ),
     (
         "mcp-state.json",
-        "In it: the whole state as JSON, replaced with every change. To be read; to \
-         change something, prefer the commands. `state_file` in config.toml names it otherwise.",
+        "In it: the whole state as JSON, replaced with every change. To be read; to change \
+         something, prefer the commands. `state_file` in config.toml names it otherwise.",
     ),
-    ("journal.db", "In it: every event since the board was made, as an SQLite database with its -wal and -shm files."),
+    (
+        "journal.db",
+        "In it: every event since the board was made, as an SQLite database with its -wal and \
+         -shm files.",
+    ),
     (
         "config.toml",
-        "In it: the policy, for a board that is to differ from the defaults, `allow_network_filesystem`, and the \
-         state file's name, `state_file`. Another name there renames the file at the next start, when no process lives \
-         on the board.",
+        "In it: the policy, for a board that is to differ from the defaults, \
+         `allow_network_filesystem`, and the state file's name, `state_file`. Another name there \
+         renames the file at the next start, when no process lives on the board.",
     ),
     (
         "lock, state-lock",
-        "In it: held by the process that writes to the journal, and the one that replaces the state file.",
+        "In it: held by the process that writes to the journal, and the one that replaces the \
+         state file.",
     ),
-    (TOKEN_FILE, "In it: what `callboard serve` wants to see of its clients. Whoever can read it can use the board."),
+    (
+        TOKEN_FILE,
+        "In it: what `callboard serve` wants to see of its clients. Whoever can read it can use \
+         the board.",
+    ),
     ("tokens.toml", "In it: hashes of the tokens that `callboard token add` has made."),
     ("recovery.log", "In it: what was found damaged, and what became of it."),
-    ("snapshots/, bundles/, artifacts/", "In it: earlier states, context bundles, and files of tasks. In no backup."),
-    ("logs/, worktrees/", "In it: what the commands of `callboard work` printed, and where they work."),
+    (
+        "snapshots/, bundles/, artifacts/",
+        "In it: earlier states, context bundles, and files of tasks. In no backup.",
+    ),
+    (
+        "logs/, worktrees/",
+        "In it: what the commands of `callboard work` printed, and where they work.",
+    ),
     ("run/", "In it: a locked file for every process that lives on the board."),
     (
         "mcp-state.json.*, *.quarantined-N, before-restore-*.backup",
-        "In it: what was moved aside, such as a rejected edit with its reason in .txt. Never read again; yours to delete.",
+        "In it: what was moved aside, such as a rejected edit with its reason in .txt. Never read \
+         again; yours to delete.",
     ),
-    (".mcp-state.json.spare", "In it: the state file before the last, into which the next one is written."),
+    (
+        ".mcp-state.json.spare",
+        "In it: the state file before the last, into which the next one is written.",
+    ),
 ];
 
 /// Start of the last paragraph of a command's help if its exit codes are not the common ones.
 const OWN_CODES: &str = "\n\nExit codes: ";
 
-pub fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> Outcome {
     let mut command = super::command().disable_help_subcommand(true);
     command.build();
     match &arguments.out {
@@ -133,7 +161,8 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
     }
     let mut roff = Roff::new();
     // The root's text after the options lists the exit codes, which have a section of their own.
-    let notes = command.get_after_help().filter(|_| !is_root).map(ToString::to_string).unwrap_or_default();
+    let notes =
+        command.get_after_help().filter(|_| !is_root).map(ToString::to_string).unwrap_or_default();
     let (notes, own_codes) = notes.split_once(OWN_CODES).unwrap_or((&notes, ""));
     if !notes.is_empty() {
         roff.control("SH", ["NOTES"]);
@@ -141,7 +170,11 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
     }
     if own_codes.is_empty() {
         let codes = super::EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
-        section(&mut roff, "EXIT STATUS", codes.iter().map(|(code, meaning)| (code.as_str(), *meaning)));
+        section(
+            &mut roff,
+            "EXIT STATUS",
+            codes.iter().map(|(code, meaning)| (code.as_str(), *meaning)),
+        );
     } else {
         roff.control("SH", ["EXIT STATUS"]);
         paragraphs(&mut roff, own_codes);
@@ -171,9 +204,12 @@ fn paragraphs(roff: &mut Roff, text: &str) {
     }
 }
 
-/// Escapes characters beyond ASCII: formatters expect different encodings, but all of them read these escapes.
+/// Escapes characters beyond ASCII: formatters expect different encodings, but all of them read
+/// these escapes.
 fn ascii(page: &str) -> String {
-    let escaped = page.chars().map(|c| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) });
+    let escaped = page
+        .chars()
+        .map(|c| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) });
     escaped.collect()
 }
 

@@ -8,7 +8,7 @@ use crate::participant::{AgentChoice, CallError};
 use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Tools to list; tools that are not listed can still be called
     #[arg(long, value_enum, default_value = "core")]
     toolset: Tools,
@@ -34,7 +34,7 @@ impl From<Tools> for Toolset {
     }
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let agent = match session.agent.as_deref() {
         None => AgentChoice::None,
         Some(AUTO) => AgentChoice::Auto,
@@ -43,6 +43,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     // The shell of the agent may have another search path than this process.
     let runtime = runtime()?;
     let board = session.guest(agent)?.in_shell(in_any_shell(&session.location).into());
-    runtime.block_on(serve_stdio(board.handle().clone(), board.caller().clone(), arguments.toolset.into()))?;
+    runtime.block_on(serve_stdio(
+        board.handle().clone(),
+        board.caller().clone(),
+        arguments.toolset.into(),
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

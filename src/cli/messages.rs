@@ -8,7 +8,7 @@ use super::{Outcome, Session, read_input};
 use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Also list messages that have been dealt with, after the unread ones
     #[arg(long)]
     all: bool,
@@ -21,8 +21,9 @@ pub struct Arguments {
 }
 
 #[derive(clap::Args)]
-pub struct Send {
-    /// Recipient: an agent's id, role:leader, role:worker, task:ID (whoever holds that task), all, or human
+pub(super) struct Send {
+    /// Recipient: an agent's id, role:leader, role:worker, task:ID (whoever holds that task), all,
+    /// or human
     to: String,
     /// Text of the message; `-` reads standard input
     text: String,
@@ -38,21 +39,22 @@ pub struct Send {
 }
 
 #[derive(clap::Args)]
-pub struct Reply {
+pub(super) struct Reply {
     /// Id of the message, as `callboard messages` lists it
     id: String,
     /// Text of the answer; `-` reads standard input
     text: String,
 }
 
-pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
-    let query = json!({"acknowledge": arguments.done, "all": arguments.all, "limit": arguments.limit});
+pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
+    let query =
+        json!({"acknowledge": arguments.done, "all": arguments.all, "limit": arguments.limit});
     let reply = session.call("get_messages", query)?;
     session.show(&reply, |page| list(page, &reply, &session.wording))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn send(session: &Session, arguments: Send) -> Outcome {
+pub(super) fn send(session: &Session, arguments: Send) -> Outcome {
     let kind = if arguments.request { "request" } else { "inform" };
     let request = json!({
         "to": arguments.to, "text": given(arguments.text), "kind": kind, "task_id": arguments.task,
@@ -61,7 +63,7 @@ pub fn send(session: &Session, arguments: Send) -> Outcome {
     sent(session, request)
 }
 
-pub fn reply(session: &Session, arguments: Reply) -> Outcome {
+pub(super) fn reply(session: &Session, arguments: Reply) -> Outcome {
     sent(session, json!({"reply_to": arguments.id, "text": given(arguments.text)}))
 }
 
@@ -72,7 +74,8 @@ fn given(text: String) -> String {
 fn sent(session: &Session, request: Value) -> Outcome {
     let reply = session.call("send_message", request)?;
     session.show(&reply, |page| {
-        let count = format_args!("{}, to {}", text(&reply["message_id"]), counted(&reply["recipients"]));
+        let count =
+            format_args!("{}, to {}", text(&reply["message_id"]), counted(&reply["recipients"]));
         page.marked("sent", Tone::Good, count);
         page.field("not to", text(&reply["full"]));
     })?;
@@ -87,7 +90,10 @@ fn list(page: &mut Page, reply: &Value, wording: &Wording) {
     let messages = reply["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     for id in reply["not_kept"].as_array().into_iter().flatten() {
         let all = wording.line_of_agent("messages --all");
-        page.line(format_args!("{}: no such message is kept; `{all}` has those that are", text(id)));
+        page.line(format_args!(
+            "{}: no such message is kept; `{all}` has those that are",
+            text(id)
+        ));
     }
     if messages.is_empty() {
         page.line("no unread messages");
@@ -95,10 +101,15 @@ fn list(page: &mut Page, reply: &Value, wording: &Wording) {
     for one in messages {
         let sent = serde_json::from_value::<Timestamp>(one["sent_at"].clone());
         let when = sent.map(|at| page.when(at)).unwrap_or_default();
-        let about = optional(" about ", &one["task_id"]) + &optional(" in answer to ", &one["reply_to"]);
+        let about =
+            optional(" about ", &one["task_id"]) + &optional(" in answer to ", &one["reply_to"]);
         let read = if one["unread"] == true { "" } else { ", dealt with" };
-        let head =
-            format!("{} {} from {}{about} {when}{read}", text(&one["id"]), text(&one["kind"]), text(&one["from"]));
+        let head = format!(
+            "{} {} from {}{about} {when}{read}",
+            text(&one["id"]),
+            text(&one["kind"]),
+            text(&one["from"])
+        );
         page.field(&harmless(&head), text(&one["text"]));
     }
     if reply["unread"] != 0 {

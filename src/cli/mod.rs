@@ -1,4 +1,5 @@
-//! The command line: one file per command. Commands act as `human`, a leader, unless `--agent` names an agent.
+//! The command line: one file per command. Commands act as `human`, a leader, unless `--agent`
+//! names an agent.
 
 mod add;
 mod agents;
@@ -102,25 +103,28 @@ const EXIT_CODES: [(u8, &str); 4] = [
 #[derive(Parser)]
 #[command(name = "callboard", version, after_help = exit_codes(), max_term_width = 100)]
 struct Arguments {
-    /// Directory of the board [env: COORDINATION_DIR] [default: the nearest .coordination here or above, within the git
-    /// repository, else the one of its main worktree, else .coordination here]
+    /// Directory of the board [env: COORDINATION_DIR] [default: the nearest .coordination here or
+    /// above, within the git repository, else the one of its main worktree, else .coordination
+    /// here]
     #[arg(long, global = true, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Name of the state file in the board's directory, for a board that is made; another must have it already [default:
-    /// mcp-state.json]
+    /// Name of the state file in the board's directory, for a board that is made; another must
+    /// have it already [default: mcp-state.json]
     #[arg(long, global = true, value_name = "NAME", env = STATE_FILE, hide_env = true, value_parser = state_file)]
     state_file: Option<String>,
     /// Use the board of the `callboard serve` at this URL [env: CALLBOARD_SERVER]
     #[arg(long, global = true, value_name = "URL")]
     server: Option<String>,
-    /// File with the server's token [default: CALLBOARD_TOKEN, else this board's serve.token for a server on this
-    /// machine]
+    /// File with the server's token [default: CALLBOARD_TOKEN, else this board's serve.token for a
+    /// server on this machine]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Act as this agent; without it, commands act as `human`. `mcp` and `connect` also take `auto`
+    /// Act as this agent; without it, commands act as `human`. `mcp` and `connect` also take
+    /// `auto`
     #[arg(long, global = true, value_name = "ID")]
     agent: Option<String>,
-    /// Allow writing to a board on a network file system; safe only if no other machine uses the board
+    /// Allow writing to a board on a network file system; safe only if no other machine uses the
+    /// board
     #[arg(long, global = true, env = "CALLBOARD_ALLOW_NETWORK_FILESYSTEM", hide_env = true,
         value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
     allow_network_filesystem: bool,
@@ -229,9 +233,9 @@ enum Command {
     Artifact(artifact::Command),
     /// Write state, history and settings to one file, while other processes use the board
     ///
-    /// In it: the journal, the state file and config.toml. Not in it: bundles/ (context bundles), artifacts/,
-    /// snapshots/, logs/ and worktrees/, which you copy yourself to move a board, and tokens and files that were moved
-    /// aside.
+    /// In it: the journal, the state file and config.toml. Not in it: bundles/ (context bundles),
+    /// artifacts/, snapshots/, logs/ and worktrees/, which you copy yourself to move a board,
+    /// and tokens and files that were moved aside.
     Backup(backup::Arguments),
     /// Create a board from a backup or a state file, or set a board back to one
     Restore(restore::Arguments),
@@ -300,9 +304,13 @@ const LOCAL: [&str; 13] = [
 /// The command line, as it is parsed and documented.
 fn command() -> clap::Command {
     let root = Arguments::command();
-    let of_servers = root.get_arguments().filter(|one| ["server", "token_file"].contains(&one.get_id().as_str()));
+    let of_servers = root
+        .get_arguments()
+        .filter(|one| ["server", "token_file"].contains(&one.get_id().as_str()));
     let hidden: Vec<_> = of_servers.map(|one| one.clone().hide(true)).collect();
-    root.mut_subcommands(|one| if LOCAL.contains(&one.get_name()) { one.args(hidden.clone()) } else { one })
+    root.mut_subcommands(|one| {
+        if LOCAL.contains(&one.get_name()) { one.args(hidden.clone()) } else { one }
+    })
 }
 
 /// The command line, as this process parses it.
@@ -312,7 +320,10 @@ fn parser() -> clap::Command {
 
 /// The arguments of this process, up to `--`, behind which they belong to another command.
 fn own_words() -> impl Iterator<Item = String> {
-    env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).take_while(|word| word != "--")
+    env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .take_while(|word| word != "--")
 }
 
 /// The value of --color in a command line, even one that cannot be parsed.
@@ -331,7 +342,8 @@ fn colours_of(mut words: impl Iterator<Item = String>) -> ColorChoice {
 
 /// Treats empty environment variables as unset.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
-    let is_empty = |one: &clap::Arg| one.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
+    let is_empty =
+        |one: &clap::Arg| one.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
     command
         .mut_args(|one| if is_empty(&one) { one.env(None::<&'static str>) } else { one })
         .mut_subcommands(without_empty_variables)
@@ -360,7 +372,8 @@ pub type Outcome = anyhow::Result<ExitCode>;
 
 pub fn main() -> ExitCode {
     let matches = parser().try_get_matches().unwrap_or_else(|error| exit_with(&error));
-    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
+    let mut arguments =
+        Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
     arguments.local = LOCAL.into_iter().find(|name| matches.subcommand_name() == Some(name));
     start_log(arguments.log_format);
     let is_hook = matches!(arguments.command, Command::Hook(_));
@@ -386,13 +399,21 @@ fn run(arguments: Arguments) -> Outcome {
     }
     // As an argument of a call it would be redacted, and would then be no valid id.
     if arguments.agent.as_deref().is_some_and(|agent| redact::text(agent).is_some()) {
-        usage_error("--agent has the form of a secret, and everybody reads the names of agents; choose another");
+        usage_error(
+            "--agent has the form of a secret, and everybody reads the names of agents; choose \
+             another",
+        );
     }
     if let (Command::Work(_), Some(_)) = (&arguments.command, &arguments.agent) {
-        usage_error("`callboard work` names its agents itself, after --workflow ID: ID-1, ID-2, …; leave --agent out");
+        usage_error(
+            "`callboard work` names its agents itself, after --workflow ID: ID-1, ID-2, …; leave \
+             --agent out",
+        );
     }
     if let (Command::Serve(_), Some(_)) = (&arguments.command, &arguments.agent) {
-        usage_error("`callboard serve` is for many agents, each of whom says who it is; leave --agent out");
+        usage_error(
+            "`callboard serve` is for many agents, each of whom says who it is; leave --agent out",
+        );
     }
     if let Command::Supervise = arguments.command {
         // It needs nothing of what follows, not even an existing current directory.
@@ -464,9 +485,13 @@ fn run(arguments: Arguments) -> Outcome {
 
 /// Logs to standard error: standard output belongs to the protocol and to replies.
 fn start_log(format: LogFormat) {
-    let filter = EnvFilter::try_from_env("CALLBOARD_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error,rmcp::service=off,rustls_platform_verifier=off"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| log::Lines).with_ansi(false);
+    let filter = EnvFilter::try_from_env("CALLBOARD_LOG").unwrap_or_else(|_| {
+        EnvFilter::new("warn,rmcp=error,rmcp::service=off,rustls_platform_verifier=off")
+    });
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(|| log::Lines)
+        .with_ansi(false);
     match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),
@@ -490,8 +515,10 @@ enum Telling {
 #[error("{0:#}")]
 struct Declined(anyhow::Error);
 
-/// Codes of refusals whose cause is the disk or a directory of the board, so that any call would meet it.
-const CODES_OF_THE_BOARD: [&str; 4] = ["archive_failed", "artifact_failed", "bundles_failed", "history_unread"];
+/// Codes of refusals whose cause is the disk or a directory of the board, so that any call would
+/// meet it.
+const CODES_OF_THE_BOARD: [&str; 4] =
+    ["archive_failed", "artifact_failed", "bundles_failed", "history_unread"];
 
 fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
     if let Some(call) = error.downcast_ref::<CallError>() {
@@ -499,7 +526,10 @@ fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
             CallError::UnknownOperation(_) => Blame::Name,
             CallError::Refused(_) => Blame::Call,
             CallError::Failed(failure)
-                if matches!(**failure, BoardError::NotInThePast { .. } | BoardError::BeforeTheFirst { .. }) =>
+                if matches!(
+                    **failure,
+                    BoardError::NotInThePast { .. } | BoardError::BeforeTheFirst { .. }
+                ) =>
             {
                 Blame::Call
             }
@@ -510,15 +540,18 @@ fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
     if let Some(error) = error.downcast_ref::<ClientError>() {
         return (error.blame(), error.data());
     }
-    let is_declined = error.is::<Declined>() || error.downcast_ref().is_some_and(TokensError::is_refusal);
-    let (blame, code) = if is_declined { (Blame::Call, "refused") } else { (Blame::Board, "failed") };
+    let is_declined =
+        error.is::<Declined>() || error.downcast_ref().is_some_and(TokensError::is_refusal);
+    let (blame, code) =
+        if is_declined { (Blame::Call, "refused") } else { (Blame::Board, "failed") };
     (blame, json!({"code": code, "message": format!("{error:#}")}))
 }
 
 /// Prints the error on standard error, and returns the exit code for it.
 fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     let (blame, data) = blame_and_data(error);
-    let is_of_the_board = data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
+    let is_of_the_board =
+        data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
     let mut message = print::text(&data["message"]);
     if let (Blame::Name, Telling::Operations) = (blame, telling) {
         message.push_str("; `callboard call` lists them");
@@ -526,7 +559,9 @@ fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     say(&match telling {
         Telling::Json => as_object(&data),
         Telling::Operations => format!("callboard: {}", print::harmless(&message)),
-        Telling::Commands(wording) => format!("callboard: {}", print::harmless(&wording.in_commands(&message))),
+        Telling::Commands(wording) => {
+            format!("callboard: {}", print::harmless(&wording.in_commands(&message)))
+        }
     });
     ExitCode::from(match blame {
         Blame::Name => USAGE,
@@ -539,14 +574,17 @@ fn as_object(error: &Value) -> String {
     print::harmless_json(&json!({"error": error}).to_string())
 }
 
-/// Prints what is wrong with the command line, for people or for programs, and exits. Help comes this way, too.
+/// Prints what is wrong with the command line, for people or for programs, and exits. Help comes
+/// this way, too.
 fn exit_with(error: &clap::Error) -> ! {
     if !error.use_stderr() || own_words().all(|word| word != "--json") {
         error.exit();
     }
     let message = match error.kind() {
         // clap's message for this would be the whole help.
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing; --help lists them".to_owned(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "a command is missing; --help lists them".to_owned()
+        }
         _ => without_usage(&error.render().to_string()),
     };
     say(&as_object(&json!({"code": "usage", "message": message})));
@@ -595,8 +633,8 @@ fn start_directory(board: Option<&Path>) -> anyhow::Result<PathBuf> {
     match env::current_dir() {
         Err(_) if board.is_some_and(Path::is_absolute) => Ok(PathBuf::from("/")),
         cwd => cwd.context(
-            "the directory that this was started in is gone or cannot be read; change to another one, or name the board \
-             from the root on: --dir /PROJECT/.coordination",
+            "the directory that this was started in is gone or cannot be read; change to another \
+             one, or name the board from the root on: --dir /PROJECT/.coordination",
         ),
     }
 }
@@ -606,8 +644,10 @@ impl Session {
         let home = env::home_dir();
         let path_in = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let workspace = path_in("WORKSPACE_FOLDER_PATHS");
-        // A shell that a session has started has the variable, too, and may have changed to another project.
-        let project = path_in("CLAUDE_PROJECT_DIR").filter(|_| matches!(arguments.command, Command::Mcp(_)));
+        // A shell that a session has started has the variable, too, and may have changed to another
+        // project.
+        let project =
+            path_in("CLAUDE_PROJECT_DIR").filter(|_| matches!(arguments.command, Command::Mcp(_)));
         let plugins = [path_in("PLUGIN_ROOT"), path_in("CLAUDE_PLUGIN_ROOT")];
         let variable = env::var_os("COORDINATION_DIR").filter(|value| !value.is_empty());
         let cwd = start_directory(arguments.dir.as_deref().or(variable.as_deref().map(Path::new)))?;
@@ -621,7 +661,8 @@ impl Session {
             plugins: plugins.each_ref().map(Option::as_deref),
         });
         // A client may have started the server anywhere.
-        let cwd = if matches!(arguments.command, Command::Mcp(_)) { location.start.clone() } else { cwd };
+        let cwd =
+            if matches!(arguments.command, Command::Mcp(_)) { location.start.clone() } else { cwd };
         let server = match arguments.local {
             None => Server::named(arguments, &location.dir),
             Some(_) => None,
@@ -649,7 +690,8 @@ impl Session {
     /// How this command opens its board.
     pub fn options(&self) -> Options {
         let options = Options::located(self.location.clone(), self.cwd.clone());
-        let options = self.state_file.iter().fold(options, |options, name| options.state_file(name));
+        let options =
+            self.state_file.iter().fold(options, |options, name| options.state_file(name));
         if self.allow_network_filesystem { options.allow_network_filesystem() } else { options }
     }
 
@@ -688,14 +730,17 @@ impl Session {
         runtime()?.block_on(board.call(operation, arguments))
     }
 
-    /// Refuses to create a board by accident: an empty board in the wrong directory would be the board of everything
-    /// below it.
+    /// Refuses to create a board by accident: an empty board in the wrong directory would be the
+    /// board of everything below it.
     fn expect_board(&self, operation: &str) -> Result<(), CallError> {
         let may_make = match ops::find(operation) {
             Some(entry) => entry.annotations.read_only || BEGINNINGS.contains(&operation),
             None => true,
         };
-        if may_make || self.server.is_some() || self.location.may_create().is_err() || participant::is_begun(self.dir())
+        if may_make
+            || self.server.is_some()
+            || self.location.may_create().is_err()
+            || participant::is_begun(self.dir())
         {
             return Ok(());
         }
@@ -717,14 +762,20 @@ impl Session {
         }
     }
 
-    /// Paths as the board keeps them, whatever the current directory: relative to the worktree's root or, outside of
-    /// git, to the project.
+    /// Paths as the board keeps them, whatever the current directory: relative to the worktree's
+    /// root or, outside of git, to the project.
     fn project_paths(&self, given: &[String]) -> Vec<String> {
         // A server's board is elsewhere, so its directory says nothing about paths here.
-        let without_git = || self.server.is_none().then(|| fs_err::canonicalize(self.dir().parent()?).ok()).flatten();
+        let without_git = || {
+            self.server.is_none().then(|| fs_err::canonicalize(self.dir().parent()?).ok()).flatten()
+        };
         let root = self.place().worktree.map(PathBuf::from).or_else(without_git);
         let relative = |path: &String| {
-            let inside = without_dots(&self.cwd.join(path)).strip_prefix(root.as_deref()?).ok()?.to_str()?.to_owned();
+            let inside = without_dots(&self.cwd.join(path))
+                .strip_prefix(root.as_deref()?)
+                .ok()?
+                .to_str()?
+                .to_owned();
             Some(inside).filter(|inside| !inside.is_empty())
         };
         given.iter().map(|path| relative(path).unwrap_or_else(|| path.clone())).collect()
@@ -762,8 +813,12 @@ impl Session {
         root.unwrap_or_else(|| self.cwd.clone())
     }
 
-    /// Does what `connect` is asked for. The report holds what was done before the failure, if there was one.
-    fn connected(&self, arguments: &connect::ConnectArgs) -> anyhow::Result<(connect::Report, Option<anyhow::Error>)> {
+    /// Does what `connect` is asked for. The report holds what was done before the failure, if
+    /// there was one.
+    fn connected(
+        &self,
+        arguments: &connect::ConnectArgs,
+    ) -> anyhow::Result<(connect::Report, Option<anyhow::Error>)> {
         let root = self.project_root();
         let (exe, path) = (env::current_exe()?, env::var_os("PATH"));
         let exe = connect::command(&exe, path.as_deref());
@@ -773,7 +828,8 @@ impl Session {
                 usage_error(format!("over HTTP {how}; leave --agent out"));
             }
             if agent != AUTO {
-                AgentId::checked(agent).unwrap_or_else(|refusal| usage_error(format!("--agent: {refusal}")));
+                AgentId::checked(agent)
+                    .unwrap_or_else(|refusal| usage_error(format!("--agent: {refusal}")));
             }
         }
         let target = connect::Target {
@@ -785,9 +841,12 @@ impl Session {
             home: self.home.as_deref(),
             path: path.as_deref(),
         };
-        let declined = |error: anyhow::Error| match error.chain().any(|cause| cause.is::<io::Error>()) {
-            true => error,
-            false => Declined(error).into(),
+        let declined = |error: anyhow::Error| {
+            if error.chain().any(|cause| cause.is::<io::Error>()) {
+                error
+            } else {
+                Declined(error).into()
+            }
         };
         let (report, failure) = connect::connect(arguments, &target).map_err(declined)?;
         Ok((report, failure.map(declined)))
@@ -848,7 +907,11 @@ mod tests {
                 .map(|one| (one.get_id().as_str(), one.get_help()));
             for (name, help) in helps.chain([(command.get_name(), command.get_about())]) {
                 let help = help.map(ToString::to_string).unwrap_or_default();
-                assert!(!help.is_empty() && !help.contains('\n'), "{} {name}: {help:?}", command.get_name());
+                assert!(
+                    !help.is_empty() && !help.contains('\n'),
+                    "{} {name}: {help:?}",
+                    command.get_name()
+                );
             }
             command.get_subcommands().for_each(check);
         }

@@ -1,6 +1,6 @@
 //! `callboard plan`: import, export and compare the versions of the plan.
 
-pub mod files;
+pub(super) mod files;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::print::{self, Page, Tone, harmless_json, text, with_tabs};
 use super::{Outcome, Session, exchange};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -60,7 +60,8 @@ struct Import {
     /// Name of the plan that this file takes the place of
     #[arg(long, value_name = "NAME")]
     replace: Option<String>,
-    /// Let headings that count, such as Phase 1 and Phase 2, not wait for each other; kept for later versions
+    /// Let headings that count, such as Phase 1 and Phase 2, not wait for each other; kept for
+    /// later versions
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     parallel: Option<bool>,
     /// Say that the item at PATH is the done TASK in other words (repeatable)
@@ -88,7 +89,8 @@ enum Format {
 
 #[derive(clap::Args)]
 struct Diff {
-    /// File, or version by at least 6 digits of its hash [default: the version before the current one]
+    /// File, or version by at least 6 digits of its hash [default: the version before the current
+    /// one]
     from: Option<String>,
     /// Version to compare with, by at least 6 digits of its hash [default: the current one]
     to: Option<String>,
@@ -97,19 +99,41 @@ struct Diff {
     plan: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
-        Command::Import(Import { file, format, map, dry_run, replacing, name, replace, parallel, carry }) => {
+        Command::Import(Import {
+            file,
+            format,
+            map,
+            dry_run,
+            replacing,
+            name,
+            replace,
+            parallel,
+            carry,
+        }) => {
             let query = json!({"dry_run": dry_run, "prev_sha256": replacing, "name": name, "replace": replace,
                 "parallel": parallel, "carry": carry});
-            let (format, path) = exchange::format_and_path(std::slice::from_ref(&file), format.as_deref());
-            let asked = exchange::import::Asked { format: format.as_deref(), path: &path, map: &map, name: None };
+            let (format, path) =
+                exchange::format_and_path(std::slice::from_ref(&file), format.as_deref());
+            let asked = exchange::import::Asked {
+                format: format.as_deref(),
+                path: &path,
+                map: &map,
+                name: None,
+            };
             exchange::import::import(session, &asked, query)
         }
         Command::Export(arguments) => export(session, &arguments),
-        Command::Diff(Diff { from: Some(file), to: None, plan }) if file == "-" || Path::new(&file).is_file() => {
+        Command::Diff(Diff { from: Some(file), to: None, plan })
+            if file == "-" || Path::new(&file).is_file() =>
+        {
             let query = json!({"dry_run": true, "replace": plan});
-            exchange::import::import(session, &exchange::import::Asked { path: &file, ..Default::default() }, query)
+            exchange::import::import(
+                session,
+                &exchange::import::Asked { path: &file, ..Default::default() },
+                query,
+            )
         }
         Command::Diff(arguments) => diff(session, &arguments),
         Command::Versions => versions(session),
@@ -135,7 +159,7 @@ const LISTS: [(&str, &str, Tone); 10] = [
 const NAMED: usize = 30;
 
 /// `carry` is the command that carries "done" over, up to its last value.
-pub fn imported(page: &mut Page, reply: &Value, carry: &str) {
+pub(super) fn imported(page: &mut Page, reply: &Value, carry: &str) {
     let version = text(&reply["session"]);
     if reply["unchanged"] != true {
         understood(page, &reply["understood"]);
@@ -144,14 +168,22 @@ pub fn imported(page: &mut Page, reply: &Value, carry: &str) {
         listed(page, &reply[list], word, tone);
     }
     if reply["ticked"].is_array() {
-        page.line("who holds what is ticked says when it is done; import the plan again if it is released undone");
+        page.line(
+            "who holds what is ticked says when it is done; import the plan again if it is \
+             released undone",
+        );
     }
     if reply["leaving"].is_array() {
-        page.line("who holds what is leaving completes it as it is, or releases it; then it is obsolete");
+        page.line(
+            "who holds what is leaving completes it as it is, or releases it; then it is obsolete",
+        );
     }
     reworded(page, &reply["reworded"], carry);
     if reply["unchanged"] == true {
-        page.line(format_args!("version {version}, {} items: the board has it already", reply["items"]));
+        page.line(format_args!(
+            "version {version}, {} items: the board has it already",
+            reply["items"]
+        ));
         return not_read(page, reply);
     }
     let counts: Vec<_> = LISTS
@@ -178,12 +210,23 @@ pub fn imported(page: &mut Page, reply: &Value, carry: &str) {
 fn reworded(page: &mut Page, items: &Value, carry: &str) {
     let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
     for one in items.iter().take(NAMED) {
-        let [path, task, title, done, was] = ["path", "task", "title", "done", "was"].map(|field| text(&one[field]));
-        page.marked("open", Tone::Waiting, format_args!("{path} {task} {title}: {done} was done as \"{was}\""));
-        page.line(format_args!("    if that is the same work: `{carry} {}`", quoted(&text(&one["carry"]))));
+        let [path, task, title, done, was] =
+            ["path", "task", "title", "done", "was"].map(|field| text(&one[field]));
+        page.marked(
+            "open",
+            Tone::Waiting,
+            format_args!("{path} {task} {title}: {done} was done as \"{was}\""),
+        );
+        page.line(format_args!(
+            "    if that is the same work: `{carry} {}`",
+            quoted(&text(&one["carry"]))
+        ));
     }
     if items.len() > NAMED {
-        page.line(format_args!("and {} more are open in other words; --json has all", items.len() - NAMED));
+        page.line(format_args!(
+            "and {} more are open in other words; --json has all",
+            items.len() - NAMED
+        ));
     }
 }
 
@@ -191,7 +234,9 @@ fn reworded(page: &mut Page, items: &Value, carry: &str) {
 fn beside(page: &mut Page, reply: &Value) {
     let others: Vec<_> = reply["beside"].as_array().into_iter().flatten().map(text).collect();
     if !others.is_empty() {
-        let name = reply["plan"].as_str().map_or("without a name".to_owned(), |name| format!("\"{name}\""));
+        let name = reply["plan"]
+            .as_str()
+            .map_or("without a name".to_owned(), |name| format!("\"{name}\""));
         page.line(format_args!(
             "this is the plan {name}, beside {}; --replace NAME makes it that one",
             others.join(", ")
@@ -207,7 +252,8 @@ fn count(word: &str, count: &Value) -> String {
 fn understood(page: &mut Page, understood: &Value) {
     let waits = understood["waits"].as_array().map(Vec::as_slice).unwrap_or_default();
     for one in waits.iter().take(NAMED) {
-        let after = one["after"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join("; ");
+        let after =
+            one["after"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join("; ");
         let why = if one["order"] == true { " (the headings count)" } else { "" };
         page.marked(
             "waits",
@@ -224,7 +270,9 @@ fn understood(page: &mut Page, understood: &Value) {
     };
     let items = count("item", &understood["items"]);
     let (done, off, ready) = (&understood["done"], &understood["called_off"], &understood["ready"]);
-    page.line(format_args!("read {items}{under}: {done} done, {off} called off, {ready} ready at once"));
+    page.line(format_args!(
+        "read {items}{under}: {done} done, {off} called off, {ready} ready at once"
+    ));
     if waits.is_empty() && ready.as_u64() > Some(1) {
         page.line(format_args!("{ready} tasks are ready at once: nothing depends on anything"));
     }
@@ -234,32 +282,47 @@ fn understood(page: &mut Page, understood: &Value) {
 fn not_read(page: &mut Page, reply: &Value) {
     let remarks = reply["remarks"].as_array().map(Vec::as_slice).unwrap_or_default();
     for one in remarks.iter().take(NAMED) {
-        page.marked("note", Tone::Plain, format_args!("line {}: {}", one["line"], text(&one["remark"])));
+        page.marked(
+            "note",
+            Tone::Plain,
+            format_args!("line {}: {}", one["line"], text(&one["remark"])),
+        );
     }
     if remarks.len() > NAMED {
         page.line(format_args!("and {} more notes; --json has all", remarks.len() - NAMED));
     }
     let skipped = reply["skipped"].as_array().map(Vec::as_slice).unwrap_or_default();
     for one in skipped {
-        page.marked("not read", Tone::Waiting, format_args!("line {}: {}", one["line"], text(&one["title"])));
+        page.marked(
+            "not read",
+            Tone::Waiting,
+            format_args!("line {}: {}", one["line"], text(&one["title"])),
+        );
     }
     if !skipped.is_empty() {
         let lines = count("line", &skipped.len().into());
-        page.line(format_args!("{lines} that may be work are not items; `- [ ]` before the words makes a line one"));
+        page.line(format_args!(
+            "{lines} that may be work are not items; `- [ ]` before the words makes a line one"
+        ));
     }
 }
 
 fn listed(page: &mut Page, items: &Value, word: &str, tone: Tone) {
     let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
     for one in items.iter().take(NAMED) {
-        let [path, task, title, was, held] = ["path", "task", "title", "was", "held_by"].map(|field| text(&one[field]));
+        let [path, task, title, was, held] =
+            ["path", "task", "title", "was", "held_by"].map(|field| text(&one[field]));
         let task = if task.is_empty() { task } else { format!("{task} ") };
         let was = if was.is_empty() { was } else { format!(" (was {was})") };
         let held = if held.is_empty() { held } else { format!(", held by {held}") };
         page.marked(
             word,
             tone,
-            format_args!("{path} {task}{title}{was}{held}").to_string().lines().next().unwrap_or_default(),
+            format_args!("{path} {task}{title}{was}{held}")
+                .to_string()
+                .lines()
+                .next()
+                .unwrap_or_default(),
         );
     }
     if items.len() > NAMED {
@@ -272,8 +335,10 @@ fn export(session: &Session, arguments: &Export) -> Outcome {
         Format::Markdown => "markdown",
         Format::Json => "json",
     };
-    let reply =
-        session.call("export_plan", json!({"format": format, "plan": arguments.name, "version": arguments.version}))?;
+    let reply = session.call(
+        "export_plan",
+        json!({"format": format, "plan": arguments.name, "version": arguments.version}),
+    )?;
     if session.json {
         print::json(&reply)?;
         return Ok(ExitCode::SUCCESS);
@@ -283,7 +348,11 @@ fn export(session: &Session, arguments: &Export) -> Outcome {
 }
 
 /// The plan of that name, or the only one, in a form of callboard's own.
-pub fn text_of(session: &Session, format: &str, name: Option<&str>) -> anyhow::Result<String> {
+pub(super) fn text_of(
+    session: &Session,
+    format: &str,
+    name: Option<&str>,
+) -> anyhow::Result<String> {
     exported(&session.call("export_plan", json!({"format": format, "plan": name}))?)
 }
 
@@ -295,21 +364,29 @@ fn exported(reply: &Value) -> anyhow::Result<String> {
 }
 
 /// A text as it is, unless it goes to a terminal, which would obey some of its characters.
-pub fn exact(text: &str) -> String {
+pub(super) fn exact(text: &str) -> String {
     if io::stdout().is_terminal() { with_tabs(text) } else { text.to_owned() }
 }
 
 fn diff(session: &Session, arguments: &Diff) -> Outcome {
-    let reply =
-        session.call("diff_plans", json!({"plan": arguments.plan, "from": arguments.from, "to": arguments.to}))?;
-    let lists = [("added", Tone::Good), ("modified", Tone::Busy), ("renamed", Tone::Plain), ("removed", Tone::Over)];
+    let reply = session.call(
+        "diff_plans",
+        json!({"plan": arguments.plan, "from": arguments.from, "to": arguments.to}),
+    )?;
+    let lists = [
+        ("added", Tone::Good),
+        ("modified", Tone::Busy),
+        ("renamed", Tone::Plain),
+        ("removed", Tone::Over),
+    ];
     session.show(&reply, |page| {
         for (list, tone) in lists {
             listed(page, &reply[list], list, tone);
         }
         let count = |list: &str| reply[list].as_array().map_or(0, Vec::len);
         let counts = lists.map(|(list, _)| format!("{} {list}", count(list))).join(", ");
-        let [from, to] = ["from", "to"].map(|end| text(&reply[end]).chars().take(12).collect::<String>());
+        let [from, to] =
+            ["from", "to"].map(|end| text(&reply[end]).chars().take(12).collect::<String>());
         page.line(format_args!("{from} to {to}: {counts}"));
     })?;
     Ok(ExitCode::SUCCESS)
@@ -328,7 +405,9 @@ fn list(session: &Session) -> Outcome {
         let rows: Vec<_> = plans
             .iter()
             .map(|plan| {
-                let at = serde_json::from_value(plan["changed"].clone()).map(|at| page.when(at)).unwrap_or_default();
+                let at = serde_json::from_value(plan["changed"].clone())
+                    .map(|at| page.when(at))
+                    .unwrap_or_default();
                 let [name, file, items, done, version] = files::row(session, plan);
                 [name, file, items, done, version, at].map(Into::into)
             })
@@ -341,7 +420,8 @@ fn list(session: &Session) -> Outcome {
 fn remove(session: &Session, name: &str) -> Outcome {
     let reply = session.call("remove_plan", json!({"plan": name}))?;
     session.show(&reply, |page| {
-        let [obsolete, done, leaving] = ["obsolete", "left_done", "leaving"].map(|count| &reply[count]);
+        let [obsolete, done, leaving] =
+            ["obsolete", "left_done", "leaving"].map(|count| &reply[count]);
         page.line(format_args!(
             "removed {name}: {} now obsolete, {done} kept as done, {leaving} held until released",
             count("item", obsolete)
@@ -363,12 +443,18 @@ fn versions(session: &Session) -> Outcome {
         let rows: Vec<_> = plans
             .iter()
             .map(|plan| {
-                let at =
-                    serde_json::from_value(plan["imported_at"].clone()).map(|at| page.when(at)).unwrap_or_default();
+                let at = serde_json::from_value(plan["imported_at"].clone())
+                    .map(|at| page.when(at))
+                    .unwrap_or_default();
                 let short = |field: &str| text(&plan[field]).chars().take(12).collect::<String>();
                 let name = plan["name"].as_str().unwrap_or("-").to_owned();
-                let items = if plan["removed"] == true { "removed".to_owned() } else { text(&plan["items"]) };
-                [name, short("sha256"), short("prev_sha256"), items, at, text(&plan["source"])].map(Into::into)
+                let items = if plan["removed"] == true {
+                    "removed".to_owned()
+                } else {
+                    text(&plan["items"])
+                };
+                [name, short("sha256"), short("prev_sha256"), items, at, text(&plan["source"])]
+                    .map(Into::into)
             })
             .collect();
         page.table(["plan", "version", "after", "items", "imported", "from"], rows.into_iter());

@@ -19,7 +19,7 @@ use crate::state::plan::newest_of_each;
 
 /// A file that is not what was imported.
 #[derive(Debug, Serialize)]
-pub struct PlanFile {
+pub(super) struct PlanFile {
     /// Name of the plan
     pub name: String,
     /// Path in the project
@@ -36,14 +36,14 @@ pub struct PlanFile {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FileState {
+pub(super) enum FileState {
     Changed,
     Gone,
 }
 
-/// The files of `plans`, versions of plans with the newest last, that lie in the session's project and are not what
-/// was imported. None for the board of a server, whose project is elsewhere.
-pub fn changed(session: &Session, plans: &[PlanVersion]) -> Vec<PlanFile> {
+/// The files of `plans`, versions of plans with the newest last, that lie in the session's project
+/// and are not what was imported. None for the board of a server, whose project is elsewhere.
+pub(super) fn changed(session: &Session, plans: &[PlanVersion]) -> Vec<PlanFile> {
     let Some(root) = root(session).filter(|_| session.server.is_none()) else { return Vec::new() };
     let import = |source: &str| {
         let path = root.join(source);
@@ -51,10 +51,13 @@ pub fn changed(session: &Session, plans: &[PlanVersion]) -> Vec<PlanFile> {
         session.wording.line(&format!("plan import {}", quoted(&path.to_string_lossy())))
     };
     let found = newest_of_each(plans).into_iter().filter_map(|plan| compared(&root, plan, import));
-    found.filter(|file| file.state == FileState::Changed || !session.is_in_project(&file.file)).collect()
+    found
+        .filter(|file| file.state == FileState::Changed || !session.is_in_project(&file.file))
+        .collect()
 }
 
-/// Root of the worktree that the session is in or, outside of git, the directory that the board is in.
+/// Root of the worktree that the session is in or, outside of git, the directory that the board is
+/// in.
 fn root(session: &Session) -> Option<PathBuf> {
     let worktree = session.place().worktree.map(PathBuf::from);
     canonicalize(worktree.as_deref().or_else(|| session.dir().parent())?).ok()
@@ -73,24 +76,44 @@ fn compared(root: &Path, plan: &PlanVersion, import: impl Fn(&str) -> String) ->
     let version = plan.session().to_owned();
     let says = match &command {
         Some(command) => {
-            format!("{source} has changed since it was imported as version {version}; `{command}` takes it over")
+            format!(
+                "{source} has changed since it was imported as version {version}; `{command}` \
+                 takes it over"
+            )
         }
-        None => format!("{source} is gone, which was imported as version {version}; the plan stays on the board"),
+        None => format!(
+            "{source} is gone, which was imported as version {version}; the plan stays on the \
+             board"
+        ),
     };
-    Some(PlanFile { name: plan.name().to_owned(), file: source.to_owned(), state: found, version, command, says })
+    Some(PlanFile {
+        name: plan.name().to_owned(),
+        file: source.to_owned(),
+        state: found,
+        version,
+        command,
+        says,
+    })
 }
 
-/// Whether the file says what the version says: in its own text, or in the plan that is made of another tool's file.
+/// Whether the file says what the version says: in its own text, or in the plan that is made of
+/// another tool's file.
 fn is_version(text: &str, source: &str, sha256: &str) -> bool {
     let is_it = |text: &str| plan::version(&ops::received(text)) == sha256;
     if is_it(text) {
         return true;
     }
     let tree = Tree::file(Some(source.to_owned()), text.to_owned());
-    let Some(format) = exchange::detect(source, &tree).map(|(format, _)| format) else { return false };
+    let Some(format) = exchange::detect(source, &tree).map(|(format, _)| format) else {
+        return false;
+    };
     // Which columns of a table were read is not known.
     let is_table = format.name == exchange::CSV;
-    is_table || format.read.and_then(|read| read(&tree).ok()).is_some_and(|mut read| is_it(&read.plan_text().0))
+    is_table
+        || format
+            .read
+            .and_then(|read| read(&tree).ok())
+            .is_some_and(|mut read| is_it(&read.plan_text().0))
 }
 
 enum Reading {
@@ -100,10 +123,13 @@ enum Reading {
     Untrusted,
 }
 
-/// Reads the file at the plain path `source` below `root`: a regular one of bounded size, through no link that leads out.
+/// Reads the file at the plain path `source` below `root`: a regular one of bounded size, through
+/// no link that leads out.
 fn read(root: &Path, source: &str) -> Reading {
     let path = Path::new(source);
-    if path.as_os_str().is_empty() || !path.components().all(|part| matches!(part, Component::Normal(_))) {
+    if path.as_os_str().is_empty()
+        || !path.components().all(|part| matches!(part, Component::Normal(_)))
+    {
         return Reading::Untrusted;
     }
     let path = root.join(path);
@@ -136,9 +162,11 @@ mod tests {
     const TEXT: &str = "- [ ] Write the lexer\n";
 
     fn told(root: &Path, source: &str, text: &str) -> Option<(FileState, String)> {
-        let plan = json!({"name": source, "source": source, "sha256": plan::version(text), "items": 1});
+        let plan =
+            json!({"name": source, "source": source, "sha256": plan::version(text), "items": 1});
         let plan = serde_json::from_value(plan).unwrap();
-        compared(root, &plan, |file| format!("import {}", quoted(file))).map(|file| (file.state, file.says))
+        compared(root, &plan, |file| format!("import {}", quoted(file)))
+            .map(|file| (file.state, file.says))
     }
 
     #[test]
@@ -163,8 +191,12 @@ mod tests {
         let root = canonicalize(place.path()).unwrap();
         let token = ["ghp_", &"a1".repeat(18)].concat();
         let text = format!("- [ ] Write the lexer with {token}\u{200b}\r\n");
-        let utf16 = |text: &str| [vec![0xff, 0xfe], text.encode_utf16().flat_map(u16::to_le_bytes).collect()].concat();
-        for bytes in [text.clone().into_bytes(), format!("\u{feff}{text}").into_bytes(), utf16(&text)] {
+        let utf16 = |text: &str| {
+            [vec![0xff, 0xfe], text.encode_utf16().flat_map(u16::to_le_bytes).collect()].concat()
+        };
+        for bytes in
+            [text.clone().into_bytes(), format!("\u{feff}{text}").into_bytes(), utf16(&text)]
+        {
             fs::write(root.join("plan.md"), bytes).unwrap();
             assert_eq!(told(&root, "plan.md", &ops::received(&text)), None);
         }

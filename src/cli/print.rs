@@ -1,4 +1,5 @@
-//! Output for people: one page of text, tables, colours, times, and nothing that a terminal would obey.
+//! Output for people: one page of text, tables, colours, times, and nothing that a terminal would
+//! obey.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write as _};
@@ -55,16 +56,21 @@ impl Page {
         let _ = writeln!(self.text, "{lead} {word} {}", headline(&rest.to_string()));
     }
 
-    /// Adds rows under a header. Cells hold one line each. Only the last column is cut to the width of the terminal, so
-    /// that ids in the others stay whole.
-    pub fn table<const N: usize>(&mut self, header: [&str; N], rows: impl Iterator<Item = [Column; N]>) {
+    /// Adds rows under a header. Cells hold one line each. Only the last column is cut to the width
+    /// of the terminal, so that ids in the others stay whole.
+    pub fn table<const N: usize>(
+        &mut self,
+        header: [&str; N],
+        rows: impl Iterator<Item = [Column; N]>,
+    ) {
         let mut table = Table::new();
         // Some terminals report a width of zero.
         let width = table.width().filter(|width| *width > 0);
         table.style_text_only();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         if self.coloured {
-            // The table would look at NO_COLOR again; here it has already been weighed against --color.
+            // The table would look at NO_COLOR again; here it has already been weighed against
+            // --color.
             crossterm::style::force_color_output(true);
             table.enforce_styling();
         } else {
@@ -78,7 +84,8 @@ impl Page {
         table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 2)));
         if let Some(width) = width {
             table.row_iter_mut().for_each(|row| _ = row.max_height(1));
-            let taken: u16 = table.column_max_content_widths().iter().take(N - 1).map(|taken| taken + 2).sum();
+            let taken: u16 =
+                table.column_max_content_widths().iter().take(N - 1).map(|taken| taken + 2).sum();
             // The width includes padding, which is not printed.
             let left = Width::Fixed(width.saturating_sub(taken).max(LAST) + 2);
             if let Some(last) = table.column_mut(N - 1) {
@@ -118,21 +125,23 @@ impl Page {
     }
 }
 
-/// Ignores a reader that has left: what the command did stands, and its exit code tells. Any other failure to write
-/// must not look like a failure of the command.
-pub fn unless_reader_left(written: io::Result<()>) -> io::Result<()> {
+/// Ignores a reader that has left: what the command did stands, and its exit code tells. Any other
+/// failure to write must not look like a failure of the command.
+pub(super) fn unless_reader_left(written: io::Result<()>) -> io::Result<()> {
     written.or_else(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
-        kind => {
-            Err(io::Error::new(kind, format!("done, but the answer could not be written to standard output: {error}")))
-        }
+        kind => Err(io::Error::new(
+            kind,
+            format!("done, but the answer could not be written to standard output: {error}"),
+        )),
     })
 }
 
 /// Prints JSON: indented on a terminal, on one line for programs.
-pub fn json(value: &Value) -> io::Result<()> {
+pub(super) fn json(value: &Value) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let text = if out.is_terminal() { serde_json::to_string_pretty(value)? } else { value.to_string() };
+    let text =
+        if out.is_terminal() { serde_json::to_string_pretty(value)? } else { value.to_string() };
     unless_reader_left(writeln!(out, "{}", harmless_json(&text)))
 }
 
@@ -209,7 +218,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// The first line of a text, cut to what a table can hold.
-pub fn headline(text: &str) -> String {
+pub(super) fn headline(text: &str) -> String {
     let line = first_line(text);
     match line.char_indices().nth(HEADLINE) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -218,7 +227,7 @@ pub fn headline(text: &str) -> String {
 }
 
 /// A number of minutes as `45 min` or `2 h 5 min`.
-pub fn minutes_in_words(minutes: u64) -> String {
+pub(super) fn minutes_in_words(minutes: u64) -> String {
     match (minutes / 60, minutes % 60) {
         (0, minutes) => format!("{minutes} min"),
         (hours, 0) => format!("{hours} h"),
@@ -227,13 +236,16 @@ pub fn minutes_in_words(minutes: u64) -> String {
 }
 
 /// How far a clock is from the board's time, as `5 h ahead`.
-pub fn off_in_words(ahead_seconds: i64) -> String {
+pub(super) fn off_in_words(ahead_seconds: i64) -> String {
     let side = if ahead_seconds < 0 { "behind" } else { "ahead of" };
-    format!("{} {side} the board's time", minutes_in_words((ahead_seconds.unsigned_abs() + 30) / 60))
+    format!(
+        "{} {side} the board's time",
+        minutes_in_words((ahead_seconds.unsigned_abs() + 30) / 60)
+    )
 }
 
 /// A value of a reply as text: a string without its quotes; empty if it is null.
-pub fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -242,16 +254,16 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// `text` with tabs as spaces, and with each character replaced that a terminal would obey instead of show. Line breaks
-/// stay.
-pub fn harmless(text: &str) -> String {
+/// `text` with tabs as spaces, and with each character replaced that a terminal would obey instead
+/// of show. Line breaks stay.
+pub(super) fn harmless(text: &str) -> String {
     with_tabs(text).replace('\t', " ")
 }
 
 /// Like [`harmless`], but with tabs kept, for text that programs read again.
 ///
 /// Agents write what is printed here; see CVE-2021-42574 for what bidirectional controls can hide.
-pub fn with_tabs(text: &str) -> String {
+pub(super) fn with_tabs(text: &str) -> String {
     let shown = text.chars().map(|c| match c {
         '\n' | '\t' => c,
         c if is_obeyed(c) => char::REPLACEMENT_CHARACTER,
@@ -261,11 +273,13 @@ pub fn with_tabs(text: &str) -> String {
 }
 
 /// JSON with the characters escaped that a terminal would obey. They occur only inside its strings.
-pub fn harmless_json(json: &str) -> String {
+pub(super) fn harmless_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         if c != '\n' && is_obeyed(c) {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(escaped, "\\u{unit:04x}"));
+            c.encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| _ = write!(escaped, "\\u{unit:04x}"));
         } else {
             escaped.push(c);
         }
@@ -302,7 +316,11 @@ mod tests {
 
     #[test]
     fn times_are_told_from_now() {
-        let page = Page { text: String::new(), coloured: false, now: Timestamp::from_millis(100_000_000_000) };
+        let page = Page {
+            text: String::new(),
+            coloured: false,
+            now: Timestamp::from_millis(100_000_000_000),
+        };
         let told = |millis: i64| page.when(page.now + millis);
         assert_eq!(told(0), "just now");
         assert_eq!(told(-42_000), "42 s ago");

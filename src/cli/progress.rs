@@ -7,7 +7,8 @@ use super::{Session, print};
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// A spinner on a terminal that shows what is waited for and for how long; it disappears when dropped.
+/// A spinner on a terminal that shows what is waited for and for how long; it disappears when
+/// dropped.
 pub struct Progress(ProgressBar);
 
 impl Session {

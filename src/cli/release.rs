@@ -7,7 +7,7 @@ use crate::state::guard::HUMAN;
 use crate::state::task::{Task, TaskStatus};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Id of the task; without it, every task that the agent of --agent holds
     id: Option<String>,
     /// Release every task that any agent holds
@@ -18,9 +18,10 @@ pub struct Arguments {
     reason: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     if let Some(id) = &arguments.id {
-        let reply = session.call("release_task", json!({"task_id": id, "reason": arguments.reason}))?;
+        let reply =
+            session.call("release_task", json!({"task_id": id, "reason": arguments.reason}))?;
         session.show(&reply, |page| page.line(format_args!("{} {id}", became(&reply))))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -37,10 +38,13 @@ fn became(reply: &Value) -> &'static str {
     if reply["status"] == "cancelled" { "cancelled" } else { "released" }
 }
 
-/// Releases all tasks that `holder`, or anybody, holds. It acts as the person, because the agent may be gone.
+/// Releases all tasks that `holder`, or anybody, holds. It acts as the person, because the agent
+/// may be gone.
 fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -> Outcome {
     let mut held = held_tasks(session)?;
-    held.retain(|task| holder.is_none_or(|holder| task.claimed_by.as_ref().is_some_and(|by| by.as_str() == holder)));
+    held.retain(|task| {
+        holder.is_none_or(|holder| task.claimed_by.as_ref().is_some_and(|by| by.as_str() == holder))
+    });
     let reply = if held.is_empty() {
         json!({"success": true, "applied": 0, "items_written": 0, "writes_saved": 0, "results": []})
     } else {
@@ -48,7 +52,10 @@ fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -
             let arguments = json!({"agent_id": HUMAN, "task_id": task.id, "reason": reason});
             json!({"name": "release_task", "arguments": arguments})
         };
-        session.call("apply_batch", json!({"operations": held.iter().map(release).collect::<Value>()}))?
+        session.call(
+            "apply_batch",
+            json!({"operations": held.iter().map(release).collect::<Value>()}),
+        )?
     };
     session.show(&reply, |page| {
         if held.is_empty() {
@@ -67,7 +74,8 @@ fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -
 fn held_tasks(session: &Session) -> anyhow::Result<Vec<Task>> {
     let mut held = Vec::new();
     for status in TaskStatus::ALL.into_iter().filter(|status| status.is_held()) {
-        let reply = session.every_page("get_all_tasks", "tasks", &json!({"status_filter": status}))?;
+        let reply =
+            session.every_page("get_all_tasks", "tasks", &json!({"status_filter": status}))?;
         held.extend(serde_json::from_value::<Vec<Task>>(reply["tasks"].clone())?);
     }
     Ok(held)

@@ -6,7 +6,7 @@ use super::print::text;
 use super::{Outcome, Session};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Id of the task to reset, with all tasks that are part of it
     #[arg(required_unless_present = "scope")]
     id: Option<String>,
@@ -18,13 +18,15 @@ pub struct Arguments {
     held: bool,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let query = json!({"task_id": arguments.id, "scope": arguments.scope, "held": arguments.held});
     let reply = session.call("reset_tasks", query)?;
     session.show(&reply, |page| {
         page.line(format_args!("{} tasks begin anew", reply["reset"]));
         if let Some(held) = reply["held"].as_u64().filter(|held| *held > 0) {
-            page.line(format_args!("{held} are held by agents and were left alone; --held resets them, too"));
+            page.line(format_args!(
+                "{held} are held by agents and were left alone; --held resets them, too"
+            ));
         }
         if let Some(retired) = reply["retired"].as_u64() {
             page.line(format_args!(

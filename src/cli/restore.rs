@@ -1,8 +1,8 @@
 //! `callboard restore`: creates or resets a board from a backup or a state file.
 //!
-//! In an empty directory, the backup becomes the board, with its whole history. If there is a board already, the
-//! backup's state becomes one more event of it, so that its history and the processes that use it go on. Only a damaged
-//! board is moved aside.
+//! In an empty directory, the backup becomes the board, with its whole history. If there is a board
+//! already, the backup's state becomes one more event of it, so that its history and the processes
+//! that use it go on. Only a damaged board is moved aside.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -31,7 +31,7 @@ use crate::statefile::{self, Found, Home};
 use crate::{config, failpoint, snapshot as snapshots};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Backup, or state file of any version
     file: PathBuf,
     /// Restore even if there is a board already; it is backed up first
@@ -60,17 +60,19 @@ impl Source {
     }
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.may_create()?;
     let (dir, file) = (session.dir(), &arguments.file);
     let source = read(file, dir).with_context(|| format!("{} is not restored", file.display()))?;
     let is_there = |name: &&str| fs::symlink_metadata(dir.join(name)).is_ok();
     // A leftover log counts as a board: SQLite would take it for the log of the restored journal.
     let home = Home::of(dir);
-    let there: Vec<_> = [sqlite::FILE_NAME, sqlite::LOG_NAME, home.name()].into_iter().filter(is_there).collect();
+    let there: Vec<_> =
+        [sqlite::FILE_NAME, sqlite::LOG_NAME, home.name()].into_iter().filter(is_there).collect();
     if !there.is_empty() && !arguments.force {
         let refused = anyhow!(
-            "there is a board in {} ({}); --force goes on, after a backup of it, or choose an empty directory with --dir",
+            "there is a board in {} ({}); --force goes on, after a backup of it, or choose an \
+             empty directory with --dir",
             dir.display(),
             there.join(", ")
         );
@@ -79,20 +81,29 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     if there.contains(&sqlite::FILE_NAME) {
         match SqliteJournal::open(dir) {
             Ok(_) => match over(session, &source) {
-                Err(error) if is_damaged(dir) => tracing::warn!("the board that is there cannot go on: {error:#}"),
+                Err(error) if is_damaged(dir) => {
+                    tracing::warn!("the board that is there cannot go on: {error:#}")
+                }
                 restored => return restored,
             },
-            Err(error) if error.is_damage() || matches!(error, JournalError::NewerFormat { .. }) => {
+            Err(error)
+                if error.is_damage() || matches!(error, JournalError::NewerFormat { .. }) =>
+            {
                 tracing::warn!(%error, "the journal that is there cannot be used");
             }
             // Any other error may pass: the journal may be usable later.
             Err(error) => return Err(error.into()),
         }
     }
-    let aside = (!there.is_empty()).then(|| dir.join(format!("{}{}", recovery::REPLACED, compact(SystemClock.wall()))));
+    let aside = (!there.is_empty())
+        .then(|| dir.join(format!("{}{}", recovery::REPLACED, compact(SystemClock.wall()))));
     let (seq, next) = match &source {
-        Source::Backup { document, .. } => (document.board.seq, "it has the whole history of the backup"),
-        Source::State { document, .. } => (document.board.seq, "the first writing call begins its history from it"),
+        Source::Backup { document, .. } => {
+            (document.board.seq, "it has the whole history of the backup")
+        }
+        Source::State { document, .. } => {
+            (document.board.seq, "the first writing call begins its history from it")
+        }
     };
     place(dir, &source, aside.as_deref())?;
     let reply = json!({
@@ -100,22 +111,28 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         "aside": aside.as_ref().map(|aside| aside.to_string_lossy()),
     });
     session.show(&reply, |page| {
-        page.line(format_args!("the board in {} is as it was after event {seq}; {next}", dir.display()));
+        page.line(format_args!(
+            "the board in {} is as it was after event {seq}; {next}",
+            dir.display()
+        ));
         if let Some(aside) = &aside {
             let aside = aside.display();
-            page.line(format_args!("what was there is in {aside}; restart the processes that used it"));
+            page.line(format_args!(
+                "what was there is in {aside}; restart the processes that used it"
+            ));
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads and checks the file. A journal is checked in a copy in the board's directory: if this process is killed, git
-/// ignores what it leaves there, and the doctor finds it.
+/// Reads and checks the file. A journal is checked in a copy in the board's directory: if this
+/// process is killed, git ignores what it leaves there, and the doctor finds it.
 fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
     // Opening a pipe would block until there is a writer.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(file);
-    let mut input = opened.unwrap_or_else(|error| usage_error(format!("cannot read {}: {error}", file.display())));
+    let mut input = opened
+        .unwrap_or_else(|error| usage_error(format!("cannot read {}: {error}", file.display())));
     ensure!(input.metadata()?.is_file(), "it is not a regular file");
     let mut start = [0; container::MAGIC.len()];
     let is_backup = input.read_exact(&mut start).is_ok() && start == *container::MAGIC;
@@ -123,7 +140,9 @@ fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
         let found = statefile::load_file(file)?;
         let document = match found {
             Some(Found::Sound(document) | Found::Foreign { document, .. }) => document,
-            Some(Found::Unsound { reason }) => bail!("it is neither a backup nor a sound state file: {reason}"),
+            Some(Found::Unsound { reason }) => {
+                bail!("it is neither a backup nor a sound state file: {reason}")
+            }
             None => bail!("it is not there"),
         };
         return Ok(Source::State { text: fs_err::read(file)?, document });
@@ -138,11 +157,19 @@ fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
     });
     let work = copied.map_err(|error| unwritten(error, dir, contents.journal.len()))?;
     let state = backup::replayed(work.path())?;
-    ensure!(state.seq() == header.seq, "its journal ends at event {}, not at {}", state.seq(), header.seq);
+    ensure!(
+        state.seq() == header.seq,
+        "its journal ends at event {}, not at {}",
+        state.seq(),
+        header.seq
+    );
     let document = Box::new(state.to_document());
     // Compares content, not text: another version may have written it differently.
     let is_same = |found: &Found| matches!(found, Found::Sound(said) if *said == document);
-    ensure!(is_same(&statefile::recognise(&contents.state)?), "its state is not what its journal says");
+    ensure!(
+        is_same(&statefile::recognise(&contents.state)?),
+        "its state is not what its journal says"
+    );
     Ok(Source::Backup { contents, document })
 }
 
@@ -152,10 +179,13 @@ fn over(session: &Session, source: &Source) -> Outcome {
     backup::write(session.dir(), &kept, false).with_context(|| {
         let dir = session.dir().display();
         format!(
-            "nothing is restored, as the board in {dir} could not be backed up there before; has the disk room for it?"
+            "nothing is restored, as the board in {dir} could not be backed up there before; has \
+             the disk room for it?"
         )
     })?;
-    let Board::Here(board) = session.board(Stay::Brief)? else { bail!("a server's board is restored there") };
+    let Board::Here(board) = session.board(Stay::Brief)? else {
+        bail!("a server's board is restored there")
+    };
     let reply = runtime()?.block_on(async {
         let taken = board.snapshot(Some("before callboard restore")).await;
         let before = taken.inspect_err(|_| drop(fs_err::remove_file(&kept)))?.reply.snapshot;
@@ -174,24 +204,30 @@ fn over(session: &Session, source: &Source) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the journal cannot be replayed to its end, or ends before the event that the state file shows.
+/// Whether the journal cannot be replayed to its end, or ends before the event that the state file
+/// shows.
 fn is_damaged(dir: &Path) -> bool {
     // The state file is read first, since others may append to the journal meanwhile.
     let shown = statefile::seq_of(dir).ok().flatten().map_or(0, |head| head.seq);
     match backup::replayed(dir) {
         Ok(state) => shown > state.seq(),
         Err(error) => {
-            let of_journal = error.downcast_ref::<JournalError>().is_some_and(JournalError::is_damage);
+            let of_journal =
+                error.downcast_ref::<JournalError>().is_some_and(JournalError::is_damage);
             of_journal
                 || error.downcast_ref::<BoardError>().is_some_and(|error| {
-                    error.is_damage() || matches!(error, BoardError::Inconsistent(_) | BoardError::NotInThePast { .. })
+                    error.is_damage()
+                        || matches!(
+                            error,
+                            BoardError::Inconsistent(_) | BoardError::NotInThePast { .. }
+                        )
                 })
         }
     }
 }
 
-/// Puts the files in place where no journal can be used. Nothing existing is touched before all new files are complete.
-/// The journal comes last: with it, the board exists.
+/// Puts the files in place where no journal can be used. Nothing existing is touched before all new
+/// files are complete. The journal comes last: with it, the board exists.
 fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()> {
     directory::prepare(dir)?;
     let lock = BoardLock::open(dir)?;
@@ -201,7 +237,8 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
         Source::State { text, .. } => vec![(name.as_str(), text)],
         Source::Backup { contents, .. } => {
             let config = (config::FILE, &contents.config);
-            let is_wanted = !contents.config.is_empty() && fs::symlink_metadata(dir.join(config::FILE)).is_err();
+            let is_wanted = !contents.config.is_empty()
+                && fs::symlink_metadata(dir.join(config::FILE)).is_err();
             let board = [(name.as_str(), &contents.state), (sqlite::FILE_NAME, &contents.journal)];
             is_wanted.then_some(config).into_iter().chain(board).collect()
         }
@@ -216,10 +253,13 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
     placed
 }
 
-/// The name that the state file gets: that of the configuration which is there or, without one, of the one restored.
+/// The name that the state file gets: that of the configuration which is there or, without one, of
+/// the one restored.
 fn state_file(dir: &Path, source: &Source) -> anyhow::Result<String> {
     Ok(match source {
-        Source::Backup { contents, .. } if fs::symlink_metadata(dir.join(config::FILE)).is_err() => {
+        Source::Backup { contents, .. }
+            if fs::symlink_metadata(dir.join(config::FILE)).is_err() =>
+        {
             config::parse(dir, &String::from_utf8_lossy(&contents.config))?.state_file
         }
         _ => Home::of(dir).name().to_owned(),
@@ -229,15 +269,18 @@ fn state_file(dir: &Path, source: &Source) -> anyhow::Result<String> {
 fn unwritten(error: io::Error, dir: &Path, bytes: usize) -> anyhow::Error {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let (what, remedy) = match error.kind() {
-        StorageFull | QuotaExceeded | FileTooLarge => (format!("could not take its {bytes} bytes"), "make room there"),
+        StorageFull | QuotaExceeded | FileTooLarge => {
+            (format!("could not take its {bytes} bytes"), "make room there")
+        }
         _ => ("could not be written to".to_owned(), "see to its permissions and its disk"),
     };
     let dir = dir.display();
-    anyhow::Error::new(error).context(format!("{dir} {what}, and is as it was; {remedy}, or choose another with --dir"))
+    anyhow::Error::new(error)
+        .context(format!("{dir} {what}, and is as it was; {remedy}, or choose another with --dir"))
 }
 
-/// Files of a board that is moved aside. They are put back in this order and moved aside in the reverse order, so that
-/// at no step a part looks like a whole board.
+/// Files of a board that is moved aside. They are put back in this order and moved aside in the
+/// reverse order, so that at no step a part looks like a whole board.
 fn moved(home: &Home) -> [&str; 7] {
     [
         sqlite::LOG_NAME,
@@ -251,25 +294,29 @@ fn moved(home: &Home) -> [&str; 7] {
 }
 
 /// Where an interrupted restore has moved the board to, if it had not yet put another in its place.
-pub fn moved_aside(dir: &Path) -> Option<PathBuf> {
+pub(super) fn moved_aside(dir: &Path) -> Option<PathBuf> {
     let home = Home::of(dir);
-    let aside = recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED))?;
+    let aside =
+        recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED))?;
     let aside = dir.join(aside);
     let has = |dir: &Path, name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
     let board = [sqlite::FILE_NAME, home.name()];
-    // A restore that finished leaves no unfinished files, and what it moved aside is the older board.
+    // A restore that finished leaves no unfinished files, and what it moved aside is the older
+    // board.
     let is_unfinished = board.iter().any(|name| unfinished(dir, name).symlink_metadata().is_ok());
-    let is_moved = board.iter().all(|name| !has(dir, name)) && board.iter().any(|name| has(&aside, name));
+    let is_moved =
+        board.iter().all(|name| !has(dir, name)) && board.iter().any(|name| has(&aside, name));
     (is_unfinished && is_moved).then_some(aside)
 }
 
 /// Moves a board back from `aside`. The caller holds the board's lock.
-pub fn put_back(dir: &Path, aside: &Path) -> anyhow::Result<()> {
+pub(super) fn put_back(dir: &Path, aside: &Path) -> anyhow::Result<()> {
     for name in moved(&Home::of(dir)) {
         let (old, new) = (aside.join(name), dir.join(name));
         match rename_new(&old, &new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("{} could not be put back", old.display()));
+                return Err(error)
+                    .with_context(|| format!("{} could not be put back", old.display()));
             }
             _ => {}
         }
@@ -279,19 +326,20 @@ pub fn put_back(dir: &Path, aside: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves existing files aside and gives the written ones their final names, never over another file. Either all of it
-/// happens, or nothing.
+/// Moves existing files aside and gives the written ones their final names, never over another
+/// file. Either all of it happens, or nothing.
 fn replace(dir: &Path, names: &[&str], aside: Option<&Path>) -> anyhow::Result<()> {
     let mark = format!("{}-{}", SystemClock.wall(), std::process::id());
     directory::mark_restored(dir, &mark)?;
     let mut renamed = Vec::new();
     let Err(error) = rename_all(dir, names, aside, &mut renamed) else { return Ok(()) };
-    let stuck: Vec<_> = renamed.iter().rev().filter(|(old, new)| rename_new(new, old).is_err()).collect();
+    let stuck: Vec<_> =
+        renamed.iter().rev().filter(|(old, new)| rename_new(new, old).is_err()).collect();
     if let Some((old, new)) = stuck.last() {
         let (old, new) = (old.display(), new.display());
-        return Err(
-            error.context(format!("the board could not be put back: move {new} to {old}, and what lies with it"))
-        );
+        return Err(error.context(format!(
+            "the board could not be put back: move {new} to {old}, and what lies with it"
+        )));
     }
     aside.into_iter().for_each(|aside| drop(fs::remove_dir(aside)));
     Err(error.context(format!("{} is as it was", dir.display())))
@@ -311,7 +359,10 @@ fn rename_all(
             match rename_new(&old, &new) {
                 Ok(()) => renamed.push((old, new)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error).with_context(|| format!("{} could not be moved aside", old.display())),
+                Err(error) => {
+                    return Err(error)
+                        .with_context(|| format!("{} could not be moved aside", old.display()));
+                }
             }
         }
         fs_err::File::open(aside)?.sync_all()?;
@@ -328,8 +379,8 @@ fn rename_all(
     Ok(fs_err::File::open(dir)?.sync_all()?)
 }
 
-/// Renames without replacing a file. If the file system cannot guarantee that, the board's lock, which the caller
-/// holds, keeps others from creating one.
+/// Renames without replacing a file. If the file system cannot guarantee that, the board's lock,
+/// which the caller holds, keeps others from creating one.
 fn rename_new(old: &Path, new: &Path) -> io::Result<()> {
     match renameat_with(CWD, old, CWD, new, RenameFlags::NOREPLACE) {
         Ok(()) => return Ok(()),
@@ -348,7 +399,8 @@ fn unfinished(dir: &Path, name: &str) -> PathBuf {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

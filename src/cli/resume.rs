@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Outcome, Session};
 
-pub fn run(session: &Session) -> Outcome {
+pub(super) fn run(session: &Session) -> Outcome {
     let reply = session.call("resume", json!({}))?;
     session.show(&reply, |page| page.line("claims are allowed"))?;
     Ok(ExitCode::SUCCESS)

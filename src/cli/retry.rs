@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Outcome, Session};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Ids of failed or cancelled tasks; all are retried, or none
     #[arg(required_unless_present = "scope")]
     id: Vec<String>,
@@ -14,19 +14,24 @@ pub struct Arguments {
     scope: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     if let Some(scope) = &arguments.scope {
         let reply = session.call("retry_task", json!({"scope": scope}))?;
-        session.show(&reply, |page| page.line(format_args!("{} tasks are available again", reply["retried"])))?;
+        session.show(&reply, |page| {
+            page.line(format_args!("{} tasks are available again", reply["retried"]))
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let reply = match arguments.id.as_slice() {
         [id] => session.call("retry_task", json!({"task_id": id}))?,
         ids => {
-            let retries = ids.iter().map(|id| json!({"name": "retry_task", "arguments": {"task_id": id}}));
+            let retries =
+                ids.iter().map(|id| json!({"name": "retry_task", "arguments": {"task_id": id}}));
             session.call("apply_batch", json!({"operations": retries.collect::<Value>()}))?
         }
     };
-    session.show(&reply, |page| arguments.id.iter().for_each(|id| page.line(format_args!("available again: {id}"))))?;
+    session.show(&reply, |page| {
+        arguments.id.iter().for_each(|id| page.line(format_args!("available again: {id}")))
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use crate::state::run::RunStatus;
 use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// List only runs of this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -25,7 +25,7 @@ pub struct Arguments {
 }
 
 #[derive(clap::Args)]
-pub struct One {
+pub(super) struct One {
     /// Id of the run, as `callboard runs` lists it
     id: String,
     /// Seconds to wait for its end
@@ -40,7 +40,7 @@ pub struct One {
 }
 
 #[derive(clap::Args)]
-pub struct Sessions {
+pub(super) struct Sessions {
     /// Show this session: its runs, where it continues, and the sessions it has started
     id: Option<String>,
     /// Lists are complete without it, too
@@ -48,35 +48,44 @@ pub struct Sessions {
     all: bool,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let query = json!({"session_id": arguments.session, "status": arguments.status, "runner_id": arguments.runner});
     let reply = session.every_page("list_runs", "runs", &query)?;
     session.show(&reply, |page| table(page, &reply, "no runs"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn one(session: &Session, arguments: One) -> Outcome {
+pub(super) fn one(session: &Session, arguments: One) -> Outcome {
     if arguments.stop {
-        let reply = session.call("stop_run", json!({"run_id": arguments.id, "reason": arguments.reason}))?;
-        session.show(&reply, |page| page.marked(&text(&reply["status"]), Tone::Over, text(&reply["run_id"])))?;
+        let reply = session
+            .call("stop_run", json!({"run_id": arguments.id, "reason": arguments.reason}))?;
+        session.show(&reply, |page| {
+            page.marked(&text(&reply["status"]), Tone::Over, text(&reply["run_id"]))
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reply = session.call("get_run", json!({"run_id": arguments.id, "wait_seconds": arguments.wait}))?;
+    let reply =
+        session.call("get_run", json!({"run_id": arguments.id, "wait_seconds": arguments.wait}))?;
     session.show(&reply, |page| details(page, &reply["run"]))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn sessions(session: &Session, arguments: Sessions) -> Outcome {
+pub(super) fn sessions(session: &Session, arguments: Sessions) -> Outcome {
     if let Some(id) = arguments.id {
         let reply = session.call("get_session", json!({"session_id": id}))?;
         session.show(&reply, |page| {
             let shown = &reply["session"];
-            for (name, key) in [("session", "id"), ("status", "status"), ("parent", "parent_session_id")] {
+            for (name, key) in
+                [("session", "id"), ("status", "status"), ("parent", "parent_session_id")]
+            {
                 page.field(name, text(&shown[key]));
             }
             page.field("where", text(&shown["affinity"]["hostname"]));
             for child in reply["children"].as_array().into_iter().flatten() {
-                page.field("started", format!("{} {}", text(&child["session_id"]), text(&child["status"])));
+                page.field(
+                    "started",
+                    format!("{} {}", text(&child["session_id"]), text(&child["status"])),
+                );
             }
             table(page, &reply, "no runs");
         })?;
@@ -121,7 +130,15 @@ fn table(page: &mut Page, reply: &Value, none: &str) {
 
 fn details(page: &mut Page, run: &Value) {
     page.marked(&text(&run["status"]), tone(&run["status"]), text(&run["run_id"]));
-    let fields = ["session_id", "type", "agent_name", "project_dir", "parent_session_id", "runner_id", "prompt"];
+    let fields = [
+        "session_id",
+        "type",
+        "agent_name",
+        "project_dir",
+        "parent_session_id",
+        "runner_id",
+        "prompt",
+    ];
     for name in fields {
         page.field(name, text(&run[name]));
     }

@@ -17,28 +17,30 @@ use crate::participant::{Caller, Stay};
 use crate::signal;
 
 /// What people ask about clients and proxies.
-const BEYOND: &str = "Clients show the token that is printed; those that log in by OAuth only, such as Claude.ai and \
-ChatGPT connectors, cannot connect. Behind nginx, a WebSocket needs three lines: `proxy_http_version 1.1;`, \
-`proxy_set_header Upgrade $http_upgrade;` and `proxy_set_header Connection upgrade;`.";
+const BEYOND: &str = "Clients show the token that is printed; those that log in by OAuth only, \
+                      such as Claude.ai and ChatGPT connectors, cannot connect. Behind nginx, a \
+                      WebSocket needs three lines: `proxy_http_version 1.1;`, `proxy_set_header \
+                      Upgrade $http_upgrade;` and `proxy_set_header Connection upgrade;`.";
 
 #[derive(clap::Args)]
 #[command(after_help = BEYOND)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Address and port to listen on; port 0 takes a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]
     listen: SocketAddr,
     /// Make a new server token; the old one stops working
     #[arg(long)]
     new_token: bool,
-    /// Listen on an address that other machines reach; traffic is not encrypted, and the token is the only protection
+    /// Listen on an address that other machines reach; traffic is not encrypted, and the token is
+    /// the only protection
     #[arg(long)]
     allow_remote: bool,
     /// Accept requests for this host name, too; may be repeated
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
     /// Let web pages from this origin, such as `https://example.org`, call and read answers; may be repeated. They still
-    /// need a token. Browsers set no header on a WebSocket: open it with the subprotocols `callboard` and
-    /// `callboard.bearer.TOKEN`
+    /// need a token. Browsers set no header on a WebSocket: open it with the subprotocols
+    /// `callboard` and `callboard.bearer.TOKEN`
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     allow_origin: Vec<String>,
     /// Tools to list; tools that are not listed can still be called
@@ -53,24 +55,32 @@ pub struct Arguments {
 /// Checks a host name in the form in which it is compared: with a port, say, it would never match.
 fn host(text: &str) -> Result<String, &'static str> {
     let authority: Option<Authority> = text.parse().ok();
-    let name = authority.filter(|authority| authority.host() == text).map(|authority| authority.host().to_owned());
+    let name = authority
+        .filter(|authority| authority.host() == text)
+        .map(|authority| authority.host().to_owned());
     name.ok_or("a host name or address alone, without a port, as in board.example or [::1]")
 }
 
-/// Checks an origin in the form in which browsers send it: without a path and without the scheme's default port.
+/// Checks an origin in the form in which browsers send it: without a path and without the scheme's
+/// default port.
 fn origin(text: &str) -> Result<String, &'static str> {
     let wrong = "a scheme, a host and perhaps a port, as in https://example.org";
     let uri: Uri = text.parse().map_err(|_| wrong)?;
-    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(wrong) };
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        return Err(wrong);
+    };
     let is_bare = uri.path_and_query().is_none_or(|path| path == "/");
     // Nothing may precede the host, such as a user's name, and a port must be a number.
-    let Some(port) = authority.as_str().strip_prefix(authority.host()).filter(|_| is_bare) else { return Err(wrong) };
+    let Some(port) = authority.as_str().strip_prefix(authority.host()).filter(|_| is_bare) else {
+        return Err(wrong);
+    };
     let is_port = port.is_empty() || authority.port_u16().is_some();
-    let port = if matches!((scheme, port), ("http", ":80") | ("https", ":443")) { "" } else { port };
+    let port =
+        if matches!((scheme, port), ("http", ":80") | ("https", ":443")) { "" } else { port };
     if is_port { Ok(format!("{scheme}://{}{port}", authority.host())) } else { Err(wrong) }
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.may_create()?;
     if let Some(objection) = session.objection() {
         anyhow::bail!(objection);
@@ -92,7 +102,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         #[cfg(feature = "conformance")]
         if arguments.conformance {
             let open = Gate { admission, keys: None };
-            http::serve(listener, handle, crate::mcp::Fixtures::new(server), open, interruption).await?;
+            http::serve(listener, handle, crate::mcp::Fixtures::new(server), open, interruption)
+                .await?;
             return Ok(ExitCode::SUCCESS);
         }
         let gate = Gate { admission, keys: Some(keys) };
@@ -113,7 +124,8 @@ fn allow_connections() {
 struct Reached {
     /// A URL with a host that is accepted.
     url: String,
-    /// Arguments of `ssh` on another machine that make a tunnel to the server, if others can connect.
+    /// Arguments of `ssh` on another machine that make a tunnel to the server, if others can
+    /// connect.
     tunnel: Option<String>,
     port: u16,
 }
@@ -145,7 +157,8 @@ fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<(
     let mut out = io::stdout().lock();
     if session.json {
         let (text, file) = (token.text(), token.path().to_string_lossy());
-        let announced = json!({"url": url, "mcp": mcp, "rpc": rpc, "token": text, "token_file": file});
+        let announced =
+            json!({"url": url, "mcp": mcp, "rpc": rpc, "token": text, "token_file": file});
         writeln!(out, "{announced}")?;
         return out.flush();
     }

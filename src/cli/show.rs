@@ -8,12 +8,12 @@ use crate::state::task::{Attempt, Context, Task, TaskResult};
 use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Id of the task
     id: String,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = session.call("get_task", json!({"task_id": arguments.id}))?;
     let task: Task = serde_json::from_value(reply["task"].clone())?;
     session.show(&reply, |page| {
@@ -45,9 +45,18 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
     page.field("tags", task.tags.join(", "));
     let by = if task.status.is_held() { "held by" } else { "by" };
     page.field(by, task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default());
-    page.field("attempt", format_args!("{} ({} of {} used)", task.attempt, task.attempts_used(), task.max_attempts));
-    page.field("estimate", task.estimated_minutes.map(|minutes| minutes_in_words(minutes.into())).unwrap_or_default());
-    page.field("actual", reply["actual_minutes"].as_u64().map(minutes_in_words).unwrap_or_default());
+    page.field(
+        "attempt",
+        format_args!("{} ({} of {} used)", task.attempt, task.attempts_used(), task.max_attempts),
+    );
+    page.field(
+        "estimate",
+        task.estimated_minutes.map(|minutes| minutes_in_words(minutes.into())).unwrap_or_default(),
+    );
+    page.field(
+        "actual",
+        reply["actual_minutes"].as_u64().map(minutes_in_words).unwrap_or_default(),
+    );
     if !task.demands.is_empty() {
         page.field("demands", serde_json::to_value(&task.demands).unwrap_or_default());
     }
@@ -58,13 +67,20 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
     }
     if let Some(stop) = &task.stop_requested {
         let when = page.when(stop.at);
-        page.field("stop requested", format_args!("{when} {}", stop.reason.as_deref().unwrap_or_default()));
+        page.field(
+            "stop requested",
+            format_args!("{when} {}", stop.reason.as_deref().unwrap_or_default()),
+        );
     }
 }
 
 /// The priority, and what it has risen to.
-pub fn risen(priority: &Value, effective: &Value) -> String {
-    if effective.is_null() { priority.to_string() } else { format!("{priority}, risen to {effective}") }
+pub(super) fn risen(priority: &Value, effective: &Value) -> String {
+    if effective.is_null() {
+        priority.to_string()
+    } else {
+        format!("{priority}, risen to {effective}")
+    }
 }
 
 fn write_context(page: &mut Page, context: Option<&Context>) {

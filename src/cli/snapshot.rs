@@ -11,7 +11,7 @@ use crate::state::snapshot::{Listed, Occasion};
 use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -65,7 +65,7 @@ struct Restore {
     seq: Option<u64>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
         Command::Create(arguments) => create(session, &arguments),
         Command::List(arguments) => list(session, &arguments),
@@ -86,7 +86,10 @@ fn list(session: &Session, arguments: &List) -> Outcome {
     let snapshots: Vec<Listed> = serde_json::from_value(reply["snapshots"].clone())?;
     session.show(&reply, |page| {
         if snapshots.is_empty() {
-            return page.line(format_args!("no snapshots; {} takes one", session.wording.command("snapshot create")));
+            return page.line(format_args!(
+                "no snapshots; {} takes one",
+                session.wording.command("snapshot create")
+            ));
         }
         let rows: Vec<_> = snapshots.iter().map(|one| row(page, one)).collect();
         page.table(["snapshot", "event", "taken", "kB", "why"], rows.into_iter());
@@ -121,9 +124,14 @@ fn diff(session: &Session, arguments: &Diff) -> Outcome {
                 Some("removed") => ("-", Tone::Bad),
                 _ => ("~", Tone::Busy),
             };
-            let fields =
-                change["fields"].as_array().map_or_else(String::new, |_| format!(": {}", text(&change["fields"])));
-            page.marked(word, tone, format_args!("{} {}{fields}", text(&change["table"]), text(&change["id"])));
+            let fields = change["fields"]
+                .as_array()
+                .map_or_else(String::new, |_| format!(": {}", text(&change["fields"])));
+            page.marked(
+                word,
+                tone,
+                format_args!("{} {}{fields}", text(&change["table"]), text(&change["id"])),
+            );
         }
         let counts = ["added", "removed", "changed"].map(|kind| format!("{} {kind}", reply[kind]));
         let (from, to) = (&reply["from_seq"], &reply["to_seq"]);
@@ -136,15 +144,18 @@ fn diff(session: &Session, arguments: &Diff) -> Outcome {
 }
 
 fn restore(session: &Session, arguments: &Restore) -> Outcome {
-    let reply = session.call("restore_snapshot", json!({"snapshot": arguments.snapshot, "seq": arguments.seq}))?;
+    let reply = session
+        .call("restore_snapshot", json!({"snapshot": arguments.snapshot, "seq": arguments.seq}))?;
     session.show(&reply, |page| tell_restored(page, &reply, &session.wording))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Says what was done, and how to undo it.
-pub fn tell_restored(page: &mut Page, reply: &Value, wording: &Wording) {
+pub(super) fn tell_restored(page: &mut Page, reply: &Value, wording: &Wording) {
     let (seq, before) = (&reply["restored_seq"], &reply["before_seq"]);
-    page.line(format_args!("the board is as it was after event {seq}; whoever held a task must claim again"));
+    page.line(format_args!(
+        "the board is as it was after event {seq}; whoever held a task must claim again"
+    ));
     let back = wording.line(&format!("snapshot restore --seq {before}"));
     page.line(format_args!("to take it back: {back}"));
 }
@@ -154,7 +165,11 @@ fn verify(session: &Session) -> Outcome {
     let sound = report["sound"] == true;
     session.show(&report, |page| {
         for problem in report["problems"].as_array().into_iter().flatten() {
-            page.marked("fail", Tone::Bad, format_args!("{}: {}", text(&problem["file"]), text(&problem["problem"])));
+            page.marked(
+                "fail",
+                Tone::Bad,
+                format_args!("{}: {}", text(&problem["file"]), text(&problem["problem"])),
+            );
         }
         if let Some(root) = report["pruned_before"].as_str() {
             page.line(format_args!("what came before {root} was pruned"));
@@ -162,16 +177,17 @@ fn verify(session: &Session) -> Outcome {
         match (sound, report["newest_sound"].as_str()) {
             (true, _) => page.line(format_args!("{} snapshots, all sound", report["snapshots"])),
             (false, Some(newest)) => page.line(format_args!("the newest sound one is {newest}")),
-            (false, None) => {
-                page.line(format_args!("none is sound; {} takes a new one", session.wording.command("snapshot create")))
-            }
+            (false, None) => page.line(format_args!(
+                "none is sound; {} takes a new one",
+                session.wording.command("snapshot create")
+            )),
         }
     })?;
     Ok(ExitCode::from(if sound { 0 } else { FAILED }))
 }
 
 /// Parses a time in RFC 3339, or a span that ends now: `30m`, `2h`, `3d`.
-pub fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {
     if let Ok(time) = serde_json::from_value(Value::from(given)) {
         return Some(time);
     }

@@ -5,12 +5,12 @@ use serde_json::json;
 use super::{Outcome, Session};
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Id of the task that you have claimed
     id: String,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = session.call("start_task", json!({"task_id": arguments.id}))?;
     session.show(&reply, |page| page.line(format_args!("started {}", arguments.id)))?;
     Ok(ExitCode::SUCCESS)

@@ -11,14 +11,14 @@ use crate::participant::{self, BoardError, CallError, archive, directory};
 use crate::statefile;
 
 #[derive(clap::Args)]
-pub struct Arguments {
-    /// Print the state after event SEQ, or at a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d to go back that far
-    /// [default: now]
+pub(super) struct Arguments {
+    /// Print the state after event SEQ, or at a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d to go
+    /// back that far [default: now]
     #[arg(long, value_name = "SEQ|TIME")]
     at: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let dir = session.dir();
     if fs::symlink_metadata(dir).is_ok() {
         directory::inspect(dir).map_err(|error| CallError::from(BoardError::from(error)))?;

@@ -1,10 +1,10 @@
-//! The supervisor: a small process between `callboard work` and the command that it runs, which nothing of the command
-//! outlives.
+//! The supervisor: a small process between `callboard work` and the command that it runs, which
+//! nothing of the command outlives.
 //!
-//! Its standard input is a socket to the worker: one line with the [`Assignment`], then [`Order`]s; the answers are
-//! [`Report`]s, one per line. When the socket ends, the worker is dead, even by SIGKILL, and all that was started is
-//! ended. As the reaper of its descendants (a child subreaper), it also finds those that left the process group or the
-//! session.
+//! Its standard input is a socket to the worker: one line with the [`Assignment`], then [`Order`]s;
+//! the answers are [`Report`]s, one per line. When the socket ends, the worker is dead, even by
+//! SIGKILL, and all that was started is ended. As the reaper of its descendants (a child
+//! subreaper), it also finds those that left the process group or the session.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, getppid, kill_process, kill_process_group, setpgid, setsid,
-    wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, getppid, kill_process,
+    kill_process_group, setpgid, setsid, wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,21 +39,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Environment variable that marks the command and all that it starts.
-pub const RUN: &str = "CALLBOARD_RUN";
+pub(super) const RUN: &str = "CALLBOARD_RUN";
 
-/// Common start of the marks of all runs of one task. It names the lock by device and inode: the same path may be
-/// another board's where processes see other file systems.
-pub fn mark(lock: &fs::Metadata) -> String {
+/// Common start of the marks of all runs of one task. It names the lock by device and inode: the
+/// same path may be another board's where processes see other file systems.
+pub(super) fn mark(lock: &fs::Metadata) -> String {
     format!("{}-{}-", lock.dev(), lock.ino())
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Assignment {
+pub(super) struct Assignment {
     pub command: Vec<String>,
     pub environment: BTreeMap<String, String>,
     pub directory: PathBuf,
-    /// Lock file, locked until nothing of the command is left that can be ended, so that whoever follows a killed
-    /// worker waits for that. None if it could not be created.
+    /// Lock file, locked until nothing of the command is left that can be ended, so that whoever
+    /// follows a killed worker waits for that. None if it could not be created.
     pub lock: Option<PathBuf>,
     /// Text for the command's standard input.
     pub input: String,
@@ -61,7 +61,7 @@ pub struct Assignment {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub(super) enum Order {
     /// Ask the command to end, and kill it after a while.
     Terminate,
     Kill,
@@ -69,7 +69,7 @@ pub enum Order {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub(super) enum Report {
     Started { pid: u32 },
     NotStarted { reason: String },
     Busy { reason: String },
@@ -79,14 +79,15 @@ pub enum Report {
 /// How the command ended. Nothing of it is left that can be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Exit {
+pub(super) enum Exit {
     Code(i32),
     Signal(i32),
 }
 
-pub fn run() -> Outcome {
-    // Leave the worker's process group and terminal: what is typed there is for the worker. The leader of a group can
-    // start no session, so this process first joins the worker's group for a moment.
+pub(super) fn run() -> Outcome {
+    // Leave the worker's process group and terminal: what is typed there is for the worker. The
+    // leader of a group can start no session, so this process first joins the worker's group
+    // for a moment.
     let workers = getppid().and_then(|worker| getpgid(Some(worker)).ok());
     let _ = setpgid(None, workers);
     let _ = setsid();
@@ -99,20 +100,27 @@ pub fn run() -> Outcome {
     let (sender, given) = channel();
     thread::Builder::new().name("socket".into()).spawn(move || read_orders(orders, &sender))?;
     // The lock is held as long as this file is open, to the end.
-    let lock = assignment.lock.as_ref().map(|lock| File::options().read(true).append(true).open(lock)).transpose()?;
+    let lock = assignment
+        .lock
+        .as_ref()
+        .map(|lock| File::options().read(true).append(true).open(lock))
+        .transpose()?;
     match lock.as_ref().map_or(Ok(Turn::Ours), |lock| wait_for(lock, &given))? {
         Turn::NotWanted => {
             tell(&socket, &Report::Ended(Exit::Signal(Signal::TERM.as_raw())));
             return Ok(ExitCode::SUCCESS);
         }
         Turn::Ours if lock.as_ref().is_some_and(|lock| !end_earlier(lock)) => {
-            let reason = "a process of another run of the same task is still there and cannot be ended".to_owned();
+            let reason = "a process of another run of the same task is still there and cannot be \
+                          ended"
+                .to_owned();
             tell(&socket, &Report::Busy { reason });
             return Ok(ExitCode::SUCCESS);
         }
         Turn::Ours => {}
         Turn::Never => {
-            let reason = "another run of the same task is still there and does not end; see who holds its lock";
+            let reason = "another run of the same task is still there and does not end; see who \
+                          holds its lock";
             tell(&socket, &Report::Busy { reason: reason.to_owned() });
             return Ok(ExitCode::SUCCESS);
         }
@@ -142,8 +150,8 @@ enum Turn {
     Never,
 }
 
-/// Waits while a run that a killed worker started for the same task is ended; not for ever, as it may hang in the
-/// kernel.
+/// Waits while a run that a killed worker started for the same task is ended; not for ever, as it
+/// may hang in the kernel.
 fn wait_for(lock: &File, given: &Receiver<Order>) -> io::Result<Turn> {
     let start = Instant::now();
     loop {
@@ -162,17 +170,19 @@ fn wait_for(lock: &File, given: &Receiver<Order>) -> io::Result<Turn> {
     }
 }
 
-/// Ends a run whose worker and supervisor were both killed: it goes on alone, and nobody hears of its end. The holder
-/// of the task's lock may do this, as it alone has the task. False if something of the run stays.
+/// Ends a run whose worker and supervisor were both killed: it goes on alone, and nobody hears of
+/// its end. The holder of the task's lock may do this, as it alone has the task. False if something
+/// of the run stays.
 fn end_earlier(lock: &File) -> bool {
     let Ok(lock) = lock.metadata() else { return false };
     let run = format!("{RUN}={}", mark(&lock));
-    let ended = end_those(|environment| environment.iter().any(|entry| entry.starts_with(run.as_bytes())));
+    let ended =
+        end_those(|environment| environment.iter().any(|entry| entry.starts_with(run.as_bytes())));
     ended || !Path::new("/proc/self").exists()
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub fn reap_descendants() -> io::Result<()> {
+pub(super) fn reap_descendants() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
@@ -193,7 +203,10 @@ fn start(assignment: &Assignment) -> io::Result<Child> {
 /// Writes the input on a thread, because a command need not read it.
 fn feed(mut child: Child, input: String) -> io::Result<()> {
     let Some(mut pipe) = child.stdin.take() else { return Ok(()) };
-    thread::Builder::new().name("input".into()).spawn(move || drop(pipe.write_all(input.as_bytes()))).map(drop)
+    thread::Builder::new()
+        .name("input".into())
+        .spawn(move || drop(pipe.write_all(input.as_bytes())))
+        .map(drop)
 }
 
 /// Sends a report; if the worker is gone, nobody is left to hear it.
@@ -283,18 +296,20 @@ fn end_rest() {
     }
 }
 
-/// Kills all other processes for whose environment (one slice per entry) `is_one` holds, until none is left. Returns
-/// whether none is left, as far as this system shows.
-pub fn end_those(is_one: impl Fn(&[&[u8]]) -> bool) -> bool {
+/// Kills all other processes for whose environment (one slice per entry) `is_one` holds, until none
+/// is left. Returns whether none is left, as far as this system shows.
+pub(super) fn end_those(is_one: impl Fn(&[&[u8]]) -> bool) -> bool {
     let is_one = |pid: &Pid| {
-        let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+        let environment =
+            fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
         *pid != getpid() && is_one(&environment.split(|byte| *byte == 0).collect::<Vec<_>>())
     };
     let start = Instant::now();
     while start.elapsed() < LONGEST_REST {
         let Ok(entries) = fs::read_dir("/proc") else { return false };
-        let pids =
-            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+        let pids = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
         let left: Vec<_> = pids.filter(is_one).collect();
         if left.is_empty() {
             return true;
@@ -308,7 +323,7 @@ pub fn end_those(is_one: impl Fn(&[&[u8]]) -> bool) -> bool {
 }
 
 /// All living processes below this one.
-pub fn descendants() -> Vec<Pid> {
+pub(super) fn descendants() -> Vec<Pid> {
     below(process::id())
 }
 
@@ -316,7 +331,9 @@ pub fn descendants() -> Vec<Pid> {
 fn below(top: u32) -> Vec<Pid> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
         if let Some(parent) = parent_of_living(pid) {
             children.entry(parent).or_default().push(pid);
         }
@@ -331,9 +348,9 @@ fn below(top: u32) -> Vec<Pid> {
     found
 }
 
-/// The parent of a living process, from `/proc/PID/stat`: `pid (name) state ppid …`, in which the name may hold
-/// anything.
-pub fn parent_of_living(pid: u32) -> Option<u32> {
+/// The parent of a living process, from `/proc/PID/stat`: `pid (name) state ppid …`, in which the
+/// name may hold anything.
+pub(super) fn parent_of_living(pid: u32) -> Option<u32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;

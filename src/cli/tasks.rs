@@ -18,7 +18,7 @@ use crate::state::time::Timestamp;
     callboard tasks --ready --sort priority\n  \
     callboard tasks --status failed --status cancelled --changed-since 2h\n  \
     callboard tasks --of claude-1 --search 'parser error' --json")]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// List only tasks with this status; may be repeated
     #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::as_str)), value_delimiter = ',')]
     status: Vec<String>,
@@ -49,7 +49,8 @@ pub struct Arguments {
     /// List only the direct parts of this task
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
-    /// List only tasks created since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for a span that ends now
+    /// List only tasks created since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for a span that
+    /// ends now
     #[arg(long, value_name = "TIME")]
     created_since: Option<String>,
     /// List only tasks changed since a time
@@ -89,7 +90,8 @@ const NOT_OF_TREES: [&str; 13] = [
 /// The first and the last priority of a range.
 fn priorities(given: &str) -> Result<(i64, i64), String> {
     let (first, last) = given.split_once('-').unwrap_or((given, given));
-    let number = |text: &str| text.trim().parse::<i64>().ok().filter(|number| (1..=10).contains(number));
+    let number =
+        |text: &str| text.trim().parse::<i64>().ok().filter(|number| (1..=10).contains(number));
     match (number(first), number(last)) {
         (Some(first), Some(last)) if first <= last => Ok((first, last)),
         _ => Err("a priority is 1 (first) to 10 (last), a range such as 1-3".to_owned()),
@@ -99,11 +101,9 @@ fn priorities(given: &str) -> Result<(i64, i64), String> {
 fn time(option: &str, given: Option<&str>, now: Timestamp) -> Option<Timestamp> {
     let given = given?;
     let time = snapshot::moment(given, now);
-    Some(
-        time.unwrap_or_else(|| {
-            usage_error(format!("{option} takes a time or a span, such as 2026-03-01T12:00:00Z or 2h"))
-        }),
-    )
+    Some(time.unwrap_or_else(|| {
+        usage_error(format!("{option} takes a time or a span, such as 2026-03-01T12:00:00Z or 2h"))
+    }))
 }
 
 fn query(arguments: &Arguments, now: Timestamp) -> Value {
@@ -127,8 +127,12 @@ fn query(arguments: &Arguments, now: Timestamp) -> Value {
     })
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply = session.every_page("get_all_tasks", "tasks", &query(&arguments, board_time(session.dir())))?;
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let reply = session.every_page(
+        "get_all_tasks",
+        "tasks",
+        &query(&arguments, board_time(session.dir())),
+    )?;
     let tasks: Vec<Task> = serde_json::from_value(reply["tasks"].clone())?;
     session.show(&reply, |page| {
         if tasks.is_empty() {
@@ -148,7 +152,10 @@ fn tree(page: &mut Page, tasks: &[Task]) {
     let there: HashSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
     let mut below: HashMap<Option<&TaskId>, Vec<&Task>> = HashMap::new();
     for task in tasks.iter().filter(|task| task.status != TaskStatus::Obsolete) {
-        below.entry(task.parent.as_ref().filter(|parent| there.contains(parent))).or_default().push(task);
+        below
+            .entry(task.parent.as_ref().filter(|parent| there.contains(parent)))
+            .or_default()
+            .push(task);
     }
     for parts in below.values_mut() {
         parts.sort_by_cached_key(|task| {
@@ -166,8 +173,15 @@ fn tree(page: &mut Page, tasks: &[Task]) {
         } else {
             let progress = progress(task, &below);
             let word = progress.word(task.status);
-            let tone = if word == task.status.as_str() { Tone::of(task.status) } else { Tone::Busy };
-            let done = format!("{} % ({} of {}) {}", progress.percent, progress.done, progress.tasks, task.headline());
+            let tone =
+                if word == task.status.as_str() { Tone::of(task.status) } else { Tone::Busy };
+            let done = format!(
+                "{} % ({} of {}) {}",
+                progress.percent,
+                progress.done,
+                progress.tasks,
+                task.headline()
+            );
             page.entry(&lead, word, tone, done);
         }
         // A chain of parents that forms a cycle is in no list that begins at the top, so this ends.
@@ -189,8 +203,11 @@ fn progress(task: &Task, below: &HashMap<Option<&TaskId>, Vec<&Task>>) -> Progre
 
 fn row(task: &Task) -> [Column; 6] {
     let agent = task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default();
-    let attempt =
-        if task.attempt == 0 { String::new() } else { format!("{}/{}", task.attempts_used(), task.max_attempts) };
+    let attempt = if task.attempt == 0 {
+        String::new()
+    } else {
+        format!("{}/{}", task.attempts_used(), task.max_attempts)
+    };
     [
         task.id.as_str().into(),
         Column::toned(task.status, Tone::of(task.status)),

@@ -14,7 +14,7 @@ use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     #[command(subcommand)]
     action: Action,
 }
@@ -32,7 +32,8 @@ enum Action {
     },
 }
 
-/// Options of `token add`. `--agent`, which all commands take, is the only agent that the token acts as.
+/// Options of `token add`. `--agent`, which all commands take, is the only agent that the token
+/// acts as.
 #[derive(clap::Args)]
 struct Add {
     /// What the token allows: observer reads, worker works on tasks, leader does everything
@@ -63,7 +64,7 @@ impl From<Rank> for Role {
     }
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.may_create()?;
     match arguments.action {
         Action::Add(wanted) => add(session, wanted),
@@ -78,15 +79,16 @@ fn add(session: &Session, wanted: Add) -> Outcome {
     }
     if session.agent.as_deref() == Some(AUTO) {
         usage_error(
-            "a token is for one agent with a name or for any: leave --agent out, and each client of the token registers an \
-             agent of its own",
+            "a token is for one agent with a name or for any: leave --agent out, and each client \
+             of the token registers an agent of its own",
         );
     }
     let agent = session.agent.as_deref().map(AgentId::checked).transpose();
     let agent = agent.unwrap_or_else(|refusal| usage_error(format!("--agent: {refusal}")));
     if agent.as_ref().is_some_and(|agent| agent.as_str() == HUMAN) {
         usage_error(format!(
-            "--agent {HUMAN} is whose board it is, and no agent; for a person who may do everything: --role leader"
+            "--agent {HUMAN} is whose board it is, and no agent; for a person who may do \
+             everything: --role leader"
         ));
     }
     directory::prepare(session.dir())?;
@@ -110,7 +112,10 @@ fn list(session: &Session) -> Outcome {
     let reply = json!({"tokens": entries.iter().map(shown).collect::<Vec<_>>()});
     session.show(&reply, |page| {
         if entries.is_empty() {
-            return page.line(format_args!("no tokens; {} makes one", session.wording.command("token add")));
+            return page.line(format_args!(
+                "no tokens; {} makes one",
+                session.wording.command("token add")
+            ));
         }
         let rows: Vec<_> = entries
             .iter()
@@ -120,9 +125,19 @@ fn list(session: &Session) -> Outcome {
                     Some(expires) => page.when(expires),
                     None => "never".to_owned(),
                 };
-                let agent = entry.agent.as_ref().map(AgentId::to_string).unwrap_or_else(|| "any".to_owned());
-                [entry.name.clone(), entry.role.as_str().to_owned(), agent, page.when(entry.created), ends]
-                    .map(Column::from)
+                let agent = entry
+                    .agent
+                    .as_ref()
+                    .map(AgentId::to_string)
+                    .unwrap_or_else(|| "any".to_owned());
+                [
+                    entry.name.clone(),
+                    entry.role.as_str().to_owned(),
+                    agent,
+                    page.when(entry.created),
+                    ends,
+                ]
+                .map(Column::from)
             })
             .collect();
         page.table(["name", "role", "agent", "made", "ends"], rows.into_iter());
@@ -135,12 +150,15 @@ fn revoke(session: &Session, name: &str) -> Outcome {
         return Err(TokensError::Unknown { name: name.to_owned() }.into());
     }
     let entry = tokens::revoke(session.dir(), name)?;
-    session.show(&json!({"revoked": shown(&entry)}), |page| page.line(format_args!("revoked {}", told(&entry))))?;
+    session.show(&json!({"revoked": shown(&entry)}), |page| {
+        page.line(format_args!("revoked {}", told(&entry)))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn has_board(session: &Session) -> anyhow::Result<bool> {
-    if matches!(session.dir().symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound) {
+    if matches!(session.dir().symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound)
+    {
         return Ok(false);
     }
     directory::inspect(session.dir())?;
@@ -155,7 +173,8 @@ fn shown(entry: &Entry) -> Value {
 }
 
 fn told(entry: &Entry) -> String {
-    let agent = entry.agent.as_ref().map(|agent| format!(", as agent {agent} only")).unwrap_or_default();
+    let agent =
+        entry.agent.as_ref().map(|agent| format!(", as agent {agent} only")).unwrap_or_default();
     let ends = entry.expires.map(|expires| format!(", until {expires}")).unwrap_or_default();
     format!("token `{}`: {}{agent}{ends}", entry.name, entry.role.as_str())
 }

@@ -1,6 +1,6 @@
 //! `callboard watch`: events as they happen, until the reader has enough.
 
-pub mod line;
+pub(super) mod line;
 
 use std::io;
 use std::pin::pin;
@@ -33,7 +33,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
 #[derive(clap::Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Show only events of this task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
@@ -48,7 +48,7 @@ pub struct Arguments {
     since: Option<u64>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let runtime = runtime()?;
     let watched = runtime.block_on(watch(session, &arguments));
     // A write to a reader that does not read must not keep the process alive.
@@ -190,8 +190,8 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Resubscribes where the connection was cut, however long the server is away. If it is cut again and again, this
-    /// is reported once.
+    /// Resubscribes where the connection was cut, however long the server is away. If it is cut
+    /// again and again, this is reported once.
     async fn resume(&mut self, client: &Client) -> Result<Events, ClientError> {
         if self.subscribed_at.elapsed() > LONGEST_PAUSE {
             self.pause = Duration::ZERO;
@@ -199,13 +199,17 @@ impl<'a> Feed<'a> {
         let is_news = self.pause.is_zero();
         if is_news {
             let (address, seq) = (client.address(), self.seq);
-            say(&format!("callboard: the connection to {address} was cut; going on after event {seq}"));
+            say(&format!(
+                "callboard: the connection to {address} was cut; going on after event {seq}"
+            ));
         }
         loop {
             sleep(self.pause).await;
             self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
             match self.resubscribe(client).await {
-                Err(error) if error.is_passing() => tracing::debug!(%error, "not connected again yet"),
+                Err(error) if error.is_passing() => {
+                    tracing::debug!(%error, "not connected again yet")
+                }
                 Err(error) => return Err(error),
                 Ok(events) => {
                     if is_news {

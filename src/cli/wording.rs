@@ -1,4 +1,5 @@
-//! Rewords messages: the board names its operations, as agents call them; a person at a shell is told commands.
+//! Rewords messages: the board names its operations, as agents call them; a person at a shell is
+//! told commands.
 
 use std::path::{Path, PathBuf, absolute};
 use std::{env, fs};
@@ -22,9 +23,10 @@ const ARGUMENTS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Agent and board that the command line names. Commands in messages repeat them, so that they lead to the same board.
+/// Agent and board that the command line names. Commands in messages repeat them, so that they lead
+/// to the same board.
 #[derive(Clone, Default)]
-pub struct Wording {
+pub(super) struct Wording {
     agent: Option<String>,
     /// Options that name a server and a directory, each followed by a space.
     server: String,
@@ -33,40 +35,47 @@ pub struct Wording {
     bundles: String,
 }
 
-/// How to call callboard for this board in a shell of the project, whose environment need not be this process's.
-pub fn in_shell(location: &Location) -> String {
+/// How to call callboard for this board in a shell of the project, whose environment need not be
+/// this process's.
+pub(super) fn in_shell(location: &Location) -> String {
     with_board("callboard", location)
 }
 
 /// The same for a shell that may not find callboard by its name.
-pub fn in_any_shell(location: &Location) -> String {
-    let program = program().map_or_else(|| "callboard".to_owned(), |path| quoted(&path.to_string_lossy()));
+pub(super) fn in_any_shell(location: &Location) -> String {
+    let program =
+        program().map_or_else(|| "callboard".to_owned(), |path| quoted(&path.to_string_lossy()));
     with_board(&program, location)
 }
 
 fn with_board(program: &str, location: &Location) -> String {
     match location.source {
-        Source::Option | Source::Environment => format!("{program} --dir {}", quoted(&location.dir.to_string_lossy())),
+        Source::Option | Source::Environment => {
+            format!("{program} --dir {}", quoted(&location.dir.to_string_lossy()))
+        }
         Source::Found | Source::Repository | Source::StartDirectory => program.to_owned(),
     }
 }
 
-/// Absolute path of this program, under the name by which it was started: that one stays when an update puts another
-/// file behind it.
+/// Absolute path of this program, under the name by which it was started: that one stays when an
+/// update puts another file behind it.
 fn program() -> Option<PathBuf> {
     let this = env::current_exe().ok();
     let name = PathBuf::from(env::args_os().next()?);
     let named = match name.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => absolute(&name).ok(),
-        _ => env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(&name)).find(|file| file.is_file()),
+        _ => env::split_paths(&env::var_os("PATH")?)
+            .map(|dir| dir.join(&name))
+            .find(|file| file.is_file()),
     };
-    let is_this =
-        |file: &PathBuf| fs::canonicalize(file).ok() == this.as_deref().and_then(|this| fs::canonicalize(this).ok());
+    let is_this = |file: &PathBuf| {
+        fs::canonicalize(file).ok() == this.as_deref().and_then(|this| fs::canonicalize(this).ok())
+    };
     named.filter(|file| file.is_absolute() && is_this(file)).or_else(|| this.clone())
 }
 
 impl Wording {
-    pub fn of(arguments: &Arguments) -> Self {
+    pub(super) fn of(arguments: &Arguments) -> Self {
         // An absolute path works in any directory.
         let option = |name: &str, path: &Path| {
             let path = absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -88,22 +97,22 @@ impl Wording {
         }
     }
 
-    pub fn of_agent(&self, agent: &str) -> Self {
+    pub(super) fn of_agent(&self, agent: &str) -> Self {
         Self { agent: Some(agent.to_owned()), ..self.clone() }
     }
 
     /// The wording without an agent.
-    pub fn of_nobody(&self) -> Self {
+    pub(super) fn of_nobody(&self) -> Self {
         Self { agent: None, ..self.clone() }
     }
 
     /// The command line for a person; `words` begin with the subcommand.
-    pub fn line(&self, words: &str) -> String {
+    pub(super) fn line(&self, words: &str) -> String {
         self.with("", words)
     }
 
     /// The command line for the agent, if there is one.
-    pub fn line_of_agent(&self, words: &str) -> String {
+    pub(super) fn line_of_agent(&self, words: &str) -> String {
         let agent = self.agent.as_ref().map(|agent| format!("--agent {} ", quoted(agent)));
         self.with(&agent.unwrap_or_default(), words)
     }
@@ -112,19 +121,21 @@ impl Wording {
         let is_local = words.split(' ').next().is_some_and(|name| LOCAL.contains(&name));
         let server = if is_local { "" } else { &self.server };
         match words.strip_prefix("bundle ") {
-            Some(rest) => format!("callboard {server}{}{agent}bundle {}{rest}", self.dir, self.bundles),
+            Some(rest) => {
+                format!("callboard {server}{}{agent}bundle {}{rest}", self.dir, self.bundles)
+            }
             None => format!("callboard {server}{}{agent}{words}", self.dir),
         }
     }
 
     /// [`line`](Self::line) in backquotes, as messages name commands.
-    pub fn command(&self, words: &str) -> String {
+    pub(super) fn command(&self, words: &str) -> String {
         format!("`{}`", self.line(words))
     }
 
-    /// `text` with every operation replaced by its own command, or else by `callboard call`. Text between backquotes
-    /// stays: it is a command already, or the name of something.
-    pub fn in_commands(&self, text: &str) -> String {
+    /// `text` with every operation replaced by its own command, or else by `callboard call`. Text
+    /// between backquotes stays: it is a command already, or the name of something.
+    pub(super) fn in_commands(&self, text: &str) -> String {
         in_commands(text, self)
     }
 }
@@ -137,7 +148,9 @@ fn in_commands(text: &str, wording: &Wording) -> String {
             told.push_str(&plain(part, wording));
             continue;
         }
-        if let Some(words) = part.strip_prefix("callboard ").filter(|words| !words.contains("--dir")) {
+        if let Some(words) =
+            part.strip_prefix("callboard ").filter(|words| !words.contains("--dir"))
+        {
             told.push('`');
             told.push_str(&wording.line(words));
             told.push_str(if index + 1 < parts.len() { "`" } else { "" });
@@ -163,7 +176,8 @@ fn ends_with_own_command(text: &str) -> bool {
 fn plain(text: &str, wording: &Wording) -> String {
     let told = ops::in_commands(text, |entry, before| {
         // A clause about what leaders may do to others' tasks.
-        let is_a_leaders = before.rsplit(';').next().is_some_and(|clause| clause.contains("a leader can"));
+        let is_a_leaders =
+            before.rsplit(';').next().is_some_and(|clause| clause.contains("a leader can"));
         let words = ops::subcommand(entry);
         let is_agents = !is_a_leaders && ops::acts_as_agent(entry);
         let line = if is_agents { wording.line_of_agent(&words) } else { wording.line(&words) };
@@ -180,13 +194,25 @@ mod tests {
     fn operations_become_commands() {
         let told = |text| Wording::default().in_commands(text);
         assert_eq!(told("claim another with claim_task"), "claim another with `callboard claim`");
-        assert_eq!(told("no task `a`; see get_all_tasks for those"), "no task `a`; see `callboard tasks` for those");
+        assert_eq!(
+            told("no task `a`; see get_all_tasks for those"),
+            "no task `a`; see `callboard tasks` for those"
+        );
         let path = "no task `P1`; that is a path; get_all_tasks with scope P1 has it";
         assert_eq!(told(path), "no task `P1`; that is a path; `callboard tasks` --scope P1 has it");
-        assert_eq!(told("call claim_task again with wait_seconds: 50"), "call `callboard claim` again with --wait 50");
+        assert_eq!(
+            told("call claim_task again with wait_seconds: 50"),
+            "call `callboard claim` again with --wait 50"
+        );
         assert_eq!(told("call register_agent first"), "call `callboard call register_agent` first");
-        assert_eq!(told("claim it with claim_task {task_id}"), "claim it with `callboard claim` and its id");
-        assert_eq!(told("retry_task `a`, or explain_task"), "`callboard retry a`, or `callboard explain`");
+        assert_eq!(
+            told("claim it with claim_task {task_id}"),
+            "claim it with `callboard claim` and its id"
+        );
+        assert_eq!(
+            told("retry_task `a`, or explain_task"),
+            "`callboard retry a`, or `callboard explain`"
+        );
         assert_eq!(told("update_task `a` its text"), "`callboard call update_task` `a` its text");
     }
 
@@ -196,9 +222,16 @@ mod tests {
         let told = |text| wording.in_commands(text);
         assert_eq!(told("claim_task"), "`callboard --agent w claim`");
         assert_eq!(told("get_all_tasks"), "`callboard tasks`");
-        assert_eq!(told("retry_task `a`; claim_task"), "`callboard retry a`; `callboard --agent w claim`");
+        assert_eq!(
+            told("retry_task `a`; claim_task"),
+            "`callboard retry a`; `callboard --agent w claim`"
+        );
         let told = told("a leader can raise it with save_checkpoint; claim_task another");
-        assert_eq!(told, "a leader can raise it with `callboard checkpoint save`; `callboard --agent w claim` another");
+        assert_eq!(
+            told,
+            "a leader can raise it with `callboard checkpoint save`; `callboard --agent w claim` \
+             another"
+        );
     }
 
     #[test]
@@ -216,7 +249,10 @@ mod tests {
         assert_eq!(told("`callboard status` has all"), format!("`{everything}status` has all"));
         // It is about this machine, so --server is left out.
         assert_eq!(told("`callboard doctor --repair`"), "`callboard --dir '/a b' doctor --repair`");
-        assert_eq!(told("`callboard connect CLIENT --dir DIR`"), "`callboard connect CLIENT --dir DIR`");
+        assert_eq!(
+            told("`callboard connect CLIENT --dir DIR`"),
+            "`callboard connect CLIENT --dir DIR`"
+        );
         let bundles = "--state-dir /b --state-scope s";
         assert_eq!(told("load_bundle"), format!("`{everything}bundle {bundles} load`"));
         assert_eq!(wording.command("bundle save"), format!("`{everything}bundle {bundles} save`"));
@@ -224,9 +260,13 @@ mod tests {
 
     #[test]
     fn names_and_words_stay() {
-        for text in
-            ["no agent `claim_task`", "pause, resume and heartbeat", "claim_tasks", "my_claim_task", "ünïcode `"]
-        {
+        for text in [
+            "no agent `claim_task`",
+            "pause, resume and heartbeat",
+            "claim_tasks",
+            "my_claim_task",
+            "ünïcode `",
+        ] {
             assert_eq!(Wording::default().in_commands(text), text);
         }
     }

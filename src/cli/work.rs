@@ -1,5 +1,6 @@
-//! `callboard work`: turns any command into a durable worker. Its agents claim tasks, run the command for each, retry
-//! where that may help, and save their progress on the board, so that an interruption loses nothing.
+//! `callboard work`: turns any command into a durable worker. Its agents claim tasks, run the
+//! command for each, retry where that may help, and save their progress on the board, so that an
+//! interruption loses nothing.
 
 mod breaker;
 mod bundle;
@@ -32,7 +33,9 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use super::print::Page;
-use super::{Outcome, REFUSED, Session, place_of_subcommand, plan_files, runtime, supervise, usage_error};
+use super::{
+    Outcome, REFUSED, Session, place_of_subcommand, plan_files, runtime, supervise, usage_error,
+};
 use crate::ops::input::check_scope;
 use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory, presence};
 use crate::state::State;
@@ -59,47 +62,55 @@ const INTERRUPTED: u8 = 130;
 
 const HELP: &str = "\
 Input of the command:
-  Standard input is one line of JSON: task, attempt, try, agent_id, workflow_id, handoff, checkpoint, persona_state, attempts, bundle.
-  In the environment: CALLBOARD_TASK_ID, CALLBOARD_TASK_TITLE, CALLBOARD_TASK_DESCRIPTION, CALLBOARD_TASK_PATH, \
-CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and CALLBOARD_WORKFLOW.
+  Standard input is one line of JSON: task, attempt, try, agent_id, workflow_id, handoff, \
+                    checkpoint, persona_state, attempts, bundle.
+  In the environment: CALLBOARD_TASK_ID, CALLBOARD_TASK_TITLE, CALLBOARD_TASK_DESCRIPTION, \
+                    CALLBOARD_TASK_PATH, CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and \
+                    CALLBOARD_WORKFLOW.
   COORDINATION_DIR is the board's directory.
 
 Output of the command:
   Exit code 0 completes the task with what was printed.
   A JSON object on the last line of standard output becomes the result's data.
   `tokens` in that object counts against the budget.
-  `error` {category, message} in that object makes the try a failure; the category is timeout, transient, rate_limited or permanent.
+  `error` {category, message} in that object makes the try a failure; the category is timeout, \
+                    transient, rate_limited or permanent.
   A line `::callboard::checkpoint {…}` keeps its object for the next try, whichever agent makes it.
-  All output goes to logs/TASK/ in the board's directory; of a try that prints much, the beginning and the end stay.
+  All output goes to logs/TASK/ in the board's directory; of a try that prints much, the beginning \
+                    and the end stay.
 
 Failures, by the command's exit code:
   75 is transient: the next try may succeed.
   124 is a timeout.
-  64 to 68, 72, 77, 78, 126 and 127 are permanent: the task is not tried again, and waits for a person.
+  64 to 68, 72, 77, 78, 126 and 127 are permanent: the task is not tried again, and waits for a \
+                    person.
   Any other code is transient, unless what was printed tells of a rate limit or a timeout.
-  A leader or a changed plan can ask for the end of a task: the command is ended and the task given back, which is no failure.
+  A leader or a changed plan can ask for the end of a task: the command is ended and the task \
+                    given back, which is no failure.
 
 Bundles, with --state-scope:
-  `bundle` in the input is the newest sound bundle of that scope (`callboard bundle save`): its prompts, settings and \
-context, model_id, base_url, and `restored`.
-  CALLBOARD_MODEL_ID, CALLBOARD_BASE_URL, CALLBOARD_STATE_SCOPE and CALLBOARD_BUNDLE_SHA256 (for `callboard bundle refine \
---prev-sha`) say the same in the environment.
-  --model-id and --base-url (or CALLBOARD_MODEL_ID and CALLBOARD_BASE_URL where the work is started), --prompt and \
---setting override it.
+  `bundle` in the input is the newest sound bundle of that scope (`callboard bundle save`): its \
+                    prompts, settings and context, model_id, base_url, and `restored`.
+  CALLBOARD_MODEL_ID, CALLBOARD_BASE_URL, CALLBOARD_STATE_SCOPE and CALLBOARD_BUNDLE_SHA256 (for \
+                    `callboard bundle refine --prev-sha`) say the same in the environment.
+  --model-id and --base-url (or CALLBOARD_MODEL_ID and CALLBOARD_BASE_URL where the work is \
+                    started), --prompt and --setting override it.
   A damaged bundle is moved aside, and the one before it is used.
   Without a sound bundle, the work says so and goes on; `restored` is false.
 
 Worktrees, with --worktree:
-  Each agent works in worktrees/AGENT in the board's directory, on the branch callboard/AGENT, which begins at HEAD.
+  Each agent works in worktrees/AGENT in the board's directory, on the branch callboard/AGENT, \
+                    which begins at HEAD.
   A completed task becomes a commit on that branch.
-  A commit that a task made elsewhere, or took off the branch, is kept as refs/callboard/done/TASK if nothing names it.
+  A commit that a task made elsewhere, or took off the branch, is kept as refs/callboard/done/TASK \
+                    if nothing names it.
   What was not completed is kept as refs/callboard/TASK/ATTEMPT.
   What a dead worker left is kept as refs/callboard/left/AGENT/TIME.
-  Where git cannot keep all of it, as with a repository inside the worktree, the whole worktree becomes \
-worktrees/AGENT.left-N, and the agent gets a new one.
+  Where git cannot keep all of it, as with a repository inside the worktree, the whole worktree \
+                    becomes worktrees/AGENT.left-N, and the agent gets a new one.
   The repository's hooks do not run for any of it: an agent may have written them.
-  Commits of a task's dependencies are not merged into its branch: each task names its commit in its result, and the \
-command merges what it builds on.
+  Commits of a task's dependencies are not merged into its branch: each task names its commit in \
+                    its result, and the command merges what it builds on.
 
 Interruption:
   The first Ctrl-C or SIGTERM lets running tasks end and claims no more.
@@ -115,7 +126,7 @@ Exit codes:\x20
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// Command with its arguments, quoted as for a shell, although no shell runs it
     #[arg(long, value_name = "CMD", required_unless_present = "command")]
     exec: Option<String>,
@@ -134,10 +145,12 @@ pub struct Arguments {
     /// Continue the workflow that --workflow names
     #[arg(long = "continue", requires = "workflow")]
     continued: bool,
-    /// Number of times that an agent retries a task before it leaves it to others; at most 1 after a timeout
+    /// Number of times that an agent retries a task before it leaves it to others; at most 1 after
+    /// a timeout
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
     retries: u32,
-    /// Pause before the second try; it doubles with each try, and is 15 times as long after a rate limit
+    /// Pause before the second try; it doubles with each try, and is 15 times as long after a rate
+    /// limit
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     backoff: Duration,
     /// Longest time for one try, such as 90s, 15m or 2h
@@ -180,12 +193,17 @@ pub struct Arguments {
 /// Parses a duration: `90`, `90s`, `1m30s`, `2h`.
 fn time(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<u64>().ok().map(Duration::from_secs);
-    let span = || text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+    let span =
+        || text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
     let time = seconds.or_else(span).ok_or("write it as 90s, 15m or 2h")?;
-    if time > Duration::from_secs(365 * 24 * 3600) { Err("at most a year".to_owned()) } else { Ok(time) }
+    if time > Duration::from_secs(365 * 24 * 3600) {
+        Err("at most a year".to_owned())
+    } else {
+        Ok(time)
+    }
 }
 
-pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     let command = command(arguments);
     refuse_missing(&command[0], &session.cwd);
     if let Some(workflow) = &arguments.workflow {
@@ -207,16 +225,21 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     ended
 }
 
-/// The command as a list of words: from `--exec`, from behind `--`, or from both, one after the other.
+/// The command as a list of words: from `--exec`, from behind `--`, or from both, one after the
+/// other.
 fn command(arguments: &Arguments) -> Vec<String> {
     let exec = arguments.exec.as_deref().unwrap_or_default();
     let Some(mut words) = shlex::split(exec) else {
         usage_error("--exec: a quotation mark is not closed");
     };
-    if let Some(word) =
-        words.iter().find(|word| matches!(word.as_str(), "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<"))
+    if let Some(word) = words
+        .iter()
+        .find(|word| matches!(word.as_str(), "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<"))
     {
-        usage_error(format!("--exec: no shell runs the command, so `{word}` means nothing; say --exec \"sh -c '…'\""));
+        usage_error(format!(
+            "--exec: no shell runs the command, so `{word}` means nothing; say --exec \"sh -c \
+             '…'\""
+        ));
     }
     words.extend(arguments.command.iter().cloned());
     if words.first().is_none_or(String::is_empty) {
@@ -228,24 +251,29 @@ fn command(arguments: &Arguments) -> Vec<String> {
 /// Refuses a missing program before anything is claimed: every task would fail.
 fn refuse_missing(program: &str, current: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    let is_program =
-        |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    let is_program = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_found = match program.contains('/') {
-        true => is_program(&current.join(program)),
-        false => std::env::split_paths(&path).any(|dir| is_program(&dir.join(program))),
+    let is_found = if program.contains('/') {
+        is_program(&current.join(program))
+    } else {
+        std::env::split_paths(&path).any(|dir| is_program(&dir.join(program)))
     };
     if !is_found {
         usage_error(format!("--exec: there is no program `{program}`, or it may not be run"));
     }
 }
 
-/// Refuses a workflow name that git does not take: with --worktree, an agent's name is part of its branch's name.
+/// Refuses a workflow name that git does not take: with --worktree, an agent's name is part of its
+/// branch's name.
 fn refuse_unfit_branch(arguments: &Arguments, workflow: &str) {
     let agent = format!("{workflow}-{}", arguments.agents);
     if arguments.worktree && checkout::name_of(&agent) != agent {
         usage_error(format!(
-            "--workflow: with --worktree `{workflow}` begins names of branches, and git takes no `:` and no `..` there; give another"
+            "--workflow: with --worktree `{workflow}` begins names of branches, and git takes no \
+             `:` and no `..` there; give another"
         ));
     }
 }
@@ -254,12 +282,15 @@ fn refuse_unfit_branch(arguments: &Arguments, workflow: &str) {
 async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::Result<()> {
     let Some(scope) = arguments.scope.clone().filter(|scope| scope != "all") else { return Ok(()) };
     let asked = scope.clone();
-    let found = handle.look(move |state| check_scope(Some(&asked), state).map(|()| state.is_scope(&asked))).await?;
+    let found = handle
+        .look(move |state| check_scope(Some(&asked), state).map(|()| state.is_scope(&asked)))
+        .await?;
     let has_tasks = found.map_err(CallError::Refused)?;
     if has_tasks { Ok(()) } else { Err(CallError::Refused(Refusal::EmptyScope { scope }).into()) }
 }
 
-/// Name of the workflow, as a start now would choose it; errors are those that the start would meet.
+/// Name of the workflow, as a start now would choose it; errors are those that the start would
+/// meet.
 async fn name(session: &Session, arguments: &Arguments, handle: &Handle) -> anyhow::Result<String> {
     if arguments.worktree {
         Own::start(&session.cwd)?;
@@ -277,7 +308,9 @@ async fn name(session: &Session, arguments: &Arguments, handle: &Handle) -> anyh
     }
     for number in 1..NAMES {
         let workflow = format!("work-{number}");
-        if is_free(session, arguments, handle, &workflow).await? && in_use(&workflow).await?.is_none() {
+        if is_free(session, arguments, handle, &workflow).await?
+            && in_use(&workflow).await?.is_none()
+        {
             return Ok(workflow);
         }
     }
@@ -291,8 +324,10 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
     let scope = arguments.scope.clone();
     let (mut tasks, total) = handle
         .look(move |state| {
-            let ready = state.ready_in_order().into_iter().filter(|task| in_scope(task, scope.as_deref()));
-            let mut ready: Vec<_> = ready.map(|task| (task.id.clone(), task.headline().to_owned())).collect();
+            let ready =
+                state.ready_in_order().into_iter().filter(|task| in_scope(task, scope.as_deref()));
+            let mut ready: Vec<_> =
+                ready.map(|task| (task.id.clone(), task.headline().to_owned())).collect();
             let total = ready.len();
             ready.truncate(NAMED);
             (ready, total)
@@ -300,7 +335,8 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
         .await?;
     let workflow = name(session, arguments, &handle).await?;
     let agents: Vec<_> = ids(&workflow, arguments.agents).iter().map(ToString::to_string).collect();
-    let first: Vec<_> = tasks.drain(..).map(|(id, title)| json!({"task": id, "title": title})).collect();
+    let first: Vec<_> =
+        tasks.drain(..).map(|(id, title)| json!({"task": id, "title": title})).collect();
     let plan = json!({
         "dry_run": true, "command": command, "directory": session.cwd.to_string_lossy(), "workflow": workflow, "agents": agents,
         "scope": arguments.scope, "ready": total, "first": first, "worktree": arguments.worktree,
@@ -333,10 +369,17 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
     let all: Vec<_> = agents.iter().chain(&others).cloned().collect();
     let show = Show::new(session)?;
     let (stop, _) = watch::channel(Urgency::Work);
-    let execution = known.as_ref().and_then(|known| serde_json::from_value(known["checkpoint"]["state"].clone()).ok());
+    let execution = known
+        .as_ref()
+        .and_then(|known| serde_json::from_value(known["checkpoint"]["state"].clone()).ok());
     let was_known = known.as_ref().is_some_and(|known| known["workflow"].is_object());
     let fingerprint = fingerprint(&command);
-    show.tell(&Event::Began { workflow: &workflow, agents: agents.len(), continued: was_known, command: &command });
+    show.tell(&Event::Began {
+        workflow: &workflow,
+        agents: agents.len(),
+        continued: was_known,
+        command: &command,
+    });
     if let Some(news) = handed.news() {
         show.tell(&Event::Bundle(news));
     }
@@ -392,12 +435,16 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         let shop = Rc::clone(&shop);
         tokio::task::spawn_local(async move {
             if shop.pause(most, Urgency::Enough).await {
-                shop.stop(Urgency::Enough, format!("its time of {} s is over", most.as_secs_f64()), true);
+                shop.stop(
+                    Urgency::Enough,
+                    format!("its time of {} s is over", most.as_secs_f64()),
+                    true,
+                );
             }
         });
     }
-    // Never work on more tasks at once than was asked for: tasks that surplus agents still hold are ended first, in
-    // turn.
+    // Never work on more tasks at once than was asked for: tasks that surplus agents still hold are
+    // ended first, in turn.
     let mut others = workers.split_off(agents.len());
     let mut working = JoinSet::new();
     for (place, mut worker) in workers.into_iter().enumerate() {
@@ -435,7 +482,8 @@ fn exit_code(shop: &Shop, is_well: bool) -> ExitCode {
     }
 }
 
-/// Ends in the workflow's state what its agents have lost since it was saved: others may have done it.
+/// Ends in the workflow's state what its agents have lost since it was saved: others may have done
+/// it.
 async fn forget_lost(shop: &Shop) -> anyhow::Result<()> {
     let in_work = shop.ledger.borrow().in_work();
     let looked = move |state: &State| {
@@ -460,7 +508,11 @@ struct Enlisted {
     known: Option<Value>,
 }
 
-async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> anyhow::Result<Enlisted> {
+async fn enlist(
+    session: &Session,
+    arguments: &Arguments,
+    handle: &Handle,
+) -> anyhow::Result<Enlisted> {
     let Some(workflow) = &arguments.workflow else {
         for number in 1..NAMES {
             let workflow = format!("work-{number}");
@@ -482,18 +534,25 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
     let agents = ids(workflow, arguments.agents);
     let before = agents_of(&known);
     let is_own = |id: &AgentId| {
-        let number = id.as_str().strip_prefix(workflow.as_str()).and_then(|rest| rest.strip_prefix('-'));
-        number.is_some_and(|number| number.parse::<u16>().is_ok_and(|parsed| parsed.to_string() == number))
+        let number =
+            id.as_str().strip_prefix(workflow.as_str()).and_then(|rest| rest.strip_prefix('-'));
+        number.is_some_and(|number| {
+            number.parse::<u16>().is_ok_and(|parsed| parsed.to_string() == number)
+        })
     };
-    let others: Vec<_> = before.into_iter().filter(|id| is_own(id) && !agents.contains(id)).collect();
+    let others: Vec<_> =
+        before.into_iter().filter(|id| is_own(id) && !agents.contains(id)).collect();
     let holding = handle.look(move |state| {
-        let holds = |id: &AgentId| state.agent(id).is_some_and(|agent| !agent.current_tasks.is_empty());
+        let holds =
+            |id: &AgentId| state.agent(id).is_some_and(|agent| !agent.current_tasks.is_empty());
         others.into_iter().filter(holds).collect::<Vec<_>>()
     });
     let others = holding.await?;
     let all: Vec<_> = agents.iter().chain(&others).cloned().collect();
     match register(session, arguments, handle, &all).await {
-        Err(CallError::Refused(Refusal::AgentInUse { pid, .. })) => return Err(in_use(workflow, pid).into()),
+        Err(CallError::Refused(Refusal::AgentInUse { pid, .. })) => {
+            return Err(in_use(workflow, pid).into());
+        }
         registered => registered?,
     }
     Ok(Enlisted { workflow: workflow.clone(), agents, others, known: Some(known) })
@@ -504,9 +563,15 @@ fn no_name() -> anyhow::Error {
 }
 
 /// Whether an unnamed workflow can take this name.
-async fn is_free(session: &Session, arguments: &Arguments, handle: &Handle, workflow: &str) -> anyhow::Result<bool> {
+async fn is_free(
+    session: &Session,
+    arguments: &Arguments,
+    handle: &Handle,
+    workflow: &str,
+) -> anyhow::Result<bool> {
     let known = known(handle, workflow).await?;
-    Ok(!known["workflow"].is_object() && left(session, arguments, &ids(workflow, arguments.agents)).is_none())
+    Ok(!known["workflow"].is_object()
+        && left(session, arguments, &ids(workflow, arguments.agents)).is_none())
 }
 
 /// What the board knows about a named workflow. Refuses one that can neither begin nor continue.
@@ -520,8 +585,9 @@ async fn known_or_new(
     if !known["workflow"].is_object() {
         if let Some(left) = left(session, arguments, &ids(workflow, arguments.agents)) {
             bail!(
-                "workflow {workflow} is new, but {left} is there from an earlier one of that name, with its code; give another \
-                 --workflow, or remove it (git worktree remove --force PATH; git branch -D BRANCH)"
+                "workflow {workflow} is new, but {left} is there from an earlier one of that \
+                 name, with its code; give another --workflow, or remove it (git worktree remove \
+                 --force PATH; git branch -D BRANCH)"
             );
         }
     } else if !arguments.continued {
@@ -536,19 +602,26 @@ async fn known_or_new(
 }
 
 fn agents_of(known: &Value) -> BTreeSet<AgentId> {
-    let agents = known["workflow"]["agents"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let agents =
+        known["workflow"]["agents"].as_array().into_iter().flatten().filter_map(Value::as_str);
     agents.filter_map(|id| AgentId::checked(id).ok()).collect()
 }
 
 /// Process id of a live process through which one of these agents works.
-async fn present(session: &Session, handle: &Handle, agents: BTreeSet<AgentId>) -> anyhow::Result<Option<u32>> {
+async fn present(
+    session: &Session,
+    handle: &Handle,
+    agents: BTreeSet<AgentId>,
+) -> anyhow::Result<Option<u32>> {
     let through = handle.look(move |state| {
-        let through = agents.iter().filter_map(|id| state.agent(id)?.present_through.iter().next().cloned());
+        let through =
+            agents.iter().filter_map(|id| state.agent(id)?.present_through.iter().next().cloned());
         let through = through.filter_map(|one| state.participant(&one));
         through.map(|one| (one.id.clone(), one.pid)).collect::<Vec<_>>()
     });
     // The end of a process is recorded only by the next call that writes.
-    let is_present = |(id, _): &(ParticipantId, u32)| presence::is_present(session.dir(), id.as_str());
+    let is_present =
+        |(id, _): &(ParticipantId, u32)| presence::is_present(session.dir(), id.as_str());
     Ok(through.await?.into_iter().find(is_present).map(|(_, pid)| pid))
 }
 
@@ -585,7 +658,11 @@ async fn register(
             "max_concurrent": 1,
             "properties": {"hostname": hostname, "project_dir": session.cwd.to_string_lossy(), "type": "work"},
         });
-        let caller = Caller { agent: AgentChoice::Named(agent.clone()), place: session.place(), ..Caller::default() };
+        let caller = Caller {
+            agent: AgentChoice::Named(agent.clone()),
+            place: session.place(),
+            ..Caller::default()
+        };
         handle.call("register_agent", registration, &caller).await?;
     }
     Ok(())
@@ -601,7 +678,9 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
         tokens: arguments.token_budget,
         attempts: arguments.attempt_budget,
         // Whole seconds are counted, rounded up so that a fraction is not zero.
-        seconds: arguments.time_budget.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
+        seconds: arguments
+            .time_budget
+            .map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
     };
     let mut saving = shop.saving(None, None, Spent::default());
     if !budget.is_empty() {
@@ -610,7 +689,8 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
     saving["scope"] = json!(arguments.scope);
     let saved = shop.call(&person(), "save_checkpoint", saving).await?;
     if let Some(exhausted) = saved["exhausted"].as_str() {
-        let text = format!("the workflow's budget is spent: {exhausted}; a higher one lets it go on");
+        let text =
+            format!("the workflow's budget is spent: {exhausted}; a higher one lets it go on");
         shop.stop(Urgency::Finish, text, false);
     }
     shop.show_progress().await;
@@ -618,14 +698,15 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn checkout(session: &Session, arguments: &Arguments, agent: &AgentId) -> anyhow::Result<Checkout> {
-    match arguments.worktree {
-        true => Checkout::own(&session.cwd, session.dir(), agent.as_str()),
-        false => Ok(Checkout::shared(&session.cwd, arguments.agents == 1)),
+    if arguments.worktree {
+        Checkout::own(&session.cwd, session.dir(), agent.as_str())
+    } else {
+        Ok(Checkout::shared(&session.cwd, arguments.agents == 1))
     }
 }
 
-/// Handles signals: the first lets running tasks end, the second ends them, the third kills them, the fourth exits at
-/// once.
+/// Handles signals: the first lets running tasks end, the second ends them, the third kills them,
+/// the fourth exits at once.
 async fn listen(shop: Rc<Shop>) {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
     let [Ok(mut interrupt), Ok(mut terminate)] = kinds.map(signal) else { return };
@@ -664,26 +745,32 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         held: number(&tasks["claimed"]) + number(&tasks["in_progress"]),
         failed: number(&tasks["failed"]),
     };
-    let is_left = remaining.ready + remaining.blocked + remaining.waiting_retry + remaining.held > 0;
-    let parked = status["needs_attention"].as_array().map_or(0, Vec::len) as u64 + shop.ledger.borrow().tally.parked;
+    let is_left =
+        remaining.ready + remaining.blocked + remaining.waiting_retry + remaining.held > 0;
+    let parked = status["needs_attention"].as_array().map_or(0, Vec::len) as u64
+        + shop.ledger.borrow().tally.parked;
     if shop.is_spent.get() && !is_left && parked == 0 {
         let text = "nothing is left to do, and the workflow's budget is spent".to_owned();
         shop.reason.replace(Some(Reason { text, is_good: true }));
     }
     let reason = shop.reason.borrow().clone();
-    let mut reason = reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
+    let mut reason =
+        reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
     // The same command line would stop at once.
     let needs_budget = shop.is_spent.get() && is_left;
     if needs_budget {
-        let more = format!("; to go on, add --workflow {} --continue and a higher budget", shop.workflow);
+        let more =
+            format!("; to go on, add --workflow {} --continue and a higher budget", shop.workflow);
         reason.text.push_str(&more);
     }
     let finished = reason.is_good && !is_left && parked == 0;
     forget_lost(shop).await?;
-    shop.ledger
-        .borrow_mut()
-        .phase(if is_left { "executing" } else { "finished" }, if finished { "completed" } else { "stopped" });
-    let saved = shop.call(&person(), "save_checkpoint", shop.saving(None, None, Spent::default())).await?;
+    shop.ledger.borrow_mut().phase(
+        if is_left { "executing" } else { "finished" },
+        if finished { "completed" } else { "stopped" },
+    );
+    let saved =
+        shop.call(&person(), "save_checkpoint", shop.saving(None, None, Spent::default())).await?;
     let tally = shop.ledger.borrow().tally.clone();
     let summary = Summary {
         workflow: shop.workflow.clone(),
@@ -711,7 +798,9 @@ fn continuing(workflow: &str) -> String {
     let given: Vec<_> = given.collect();
     // What follows `--` belongs to the command.
     let own: Vec<_> = given.iter().take_while(|one| *one != "--").collect();
-    let has = |option: &str| own.iter().any(|one| *one == option || one.starts_with(&format!("{option}=")));
+    let has = |option: &str| {
+        own.iter().any(|one| *one == option || one.starts_with(&format!("{option}=")))
+    };
     let mut more = Vec::new();
     if !has("--workflow") {
         more.extend(["--workflow".to_owned(), workflow.to_owned()]);
@@ -719,7 +808,8 @@ fn continuing(workflow: &str) -> String {
     if !has("--continue") {
         more.push("--continue".to_owned());
     }
-    let (before, behind) = given.split_at(place_of_subcommand(&given).map_or(given.len(), |place| place + 1));
+    let (before, behind) =
+        given.split_at(place_of_subcommand(&given).map_or(given.len(), |place| place + 1));
     let words = [&["callboard".to_owned()], before, &more, behind].concat();
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }

@@ -1,18 +1,21 @@
-//! The board's time. It runs as the machine's boot clock does, in all processes alike: nothing sets that clock. The wall
-//! clock may be wrong or jump, so it counts only until the first mark of a boot.
+//! The board's time. It runs as the machine's boot clock does, in all processes alike: nothing sets
+//! that clock. The wall clock may be wrong or jump, so it counts only until the first mark of a
+//! boot.
 
 use std::fmt;
 
 use super::Clock;
 use crate::state::time::{MINUTE, SECOND, Timestamp};
 
-/// How long a mark proves what the time was to a process whose boot clock says otherwise, in milliseconds.
+/// How long a mark proves what the time was to a process whose boot clock says otherwise, in
+/// milliseconds.
 const FRESH: i64 = 15 * SECOND;
 /// Time between two marks of one process, in milliseconds.
 const BETWEEN_MARKS: i64 = 5 * SECOND;
 
-/// A reading of the kernel's clocks with the board's time at that moment, as processes note it beside the lock. Its text
-/// is the boot's ID and three numbers of milliseconds: since it, and since 1970 by the board and by the wall clock.
+/// A reading of the kernel's clocks with the board's time at that moment, as processes note it
+/// beside the lock. Its text is the boot's ID and three numbers of milliseconds: since it, and
+/// since 1970 by the board and by the wall clock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mark {
     boot: String,
@@ -24,13 +27,15 @@ pub struct Mark {
 impl Mark {
     pub fn parse(text: &str) -> Option<Self> {
         let [boot, numbers @ ..] = &text.split(' ').collect::<Vec<_>>()[..] else { return None };
-        let numbers = numbers.iter().map(|number| number.parse().ok()).collect::<Option<Vec<i64>>>()?;
+        let numbers =
+            numbers.iter().map(|number| number.parse().ok()).collect::<Option<Vec<i64>>>()?;
         let [since_boot, time, wall] = numbers[..] else { return None };
         let (time, wall) = (Timestamp::from_millis(time), Timestamp::from_millis(wall));
         Some(Self { boot: (*boot).to_owned(), since_boot, time, wall })
     }
 
-    /// When the machine booted, in the board's time: the same in all marks of a boot unless the board's time was moved.
+    /// When the machine booted, in the board's time: the same in all marks of a boot unless the
+    /// board's time was moved.
     fn origin(&self) -> i64 {
         self.time.millis() - self.since_boot
     }
@@ -48,7 +53,8 @@ pub struct BoardClock {
     /// A reading of the boot clock, and the board's time at that moment.
     since_boot: i64,
     time: Timestamp,
-    /// Whether this process's boot clock differs from that of the others, so that its readings are of no use to them.
+    /// Whether this process's boot clock differs from that of the others, so that its readings are
+    /// of no use to them.
     is_astray: bool,
     /// The newest mark that this process has made or followed.
     marked: Mark,
@@ -63,8 +69,8 @@ impl BoardClock {
         new
     }
 
-    /// Follows the newest mark, if this process's own reading is worth less: it has seen no mark of this boot yet, or its
-    /// boot clock contradicted one.
+    /// Follows the newest mark, if this process's own reading is worth less: it has seen no mark of
+    /// this boot yet, or its boot clock contradicted one.
     pub fn settle(&mut self, newest: impl FnOnce() -> Option<Mark>) {
         if self.is_astray || self.marked.boot != self.clock.boot() {
             newest().iter().for_each(|noted| self.follow(noted));
@@ -107,7 +113,12 @@ impl BoardClock {
     /// The mark to note now, if the last one is old or the board's time was moved since.
     pub fn mark(&mut self) -> Option<Mark> {
         let (since_boot, time) = self.reading();
-        let mark = Mark { boot: self.clock.boot().to_owned(), since_boot, time, wall: self.clock.kernel_wall() };
+        let mark = Mark {
+            boot: self.clock.boot().to_owned(),
+            since_boot,
+            time,
+            wall: self.clock.kernel_wall(),
+        };
         let is_news = mark.boot != self.marked.boot
             || mark.origin() != self.marked.origin()
             || since_boot - self.marked.since_boot >= BETWEEN_MARKS;
@@ -118,10 +129,11 @@ impl BoardClock {
         Some(mark)
     }
 
-    /// By how many milliseconds the wall clock is ahead of the board's time, if that is worth a word; negative when it
-    /// is behind.
+    /// By how many milliseconds the wall clock is ahead of the board's time, if that is worth a
+    /// word; negative when it is behind.
     pub fn ahead(&self) -> Option<i64> {
-        Some(self.clock.wall().millis() - self.reading().1.millis()).filter(|ahead| ahead.abs() > MINUTE)
+        Some(self.clock.wall().millis() - self.reading().1.millis())
+            .filter(|ahead| ahead.abs() > MINUTE)
     }
 
     /// How many milliseconds the machine has slept since it booted.
@@ -157,7 +169,8 @@ mod tests {
         clock.now(Timestamp::default())
     }
 
-    /// The clock of a process that begins when a mark is `age` old and the wall clock is ahead by `ahead`.
+    /// The clock of a process that begins when a mark is `age` old and the wall clock is ahead by
+    /// `ahead`.
     fn beginner(noted: &Mark, age: Duration, ahead: Duration) -> BoardClock {
         let manual = ManualClock::at(start());
         manual.advance(age);
@@ -196,17 +209,24 @@ mod tests {
         let behind = ManualClock::at(start());
         behind.advance(3 * HOUR);
         behind.set_back(5 * HOUR);
-        assert_eq!(told(&mut BoardClock::new(Box::new(behind), Some(&noted))), start() + 7 + 3 * HOURS);
+        assert_eq!(
+            told(&mut BoardClock::new(Box::new(behind), Some(&noted))),
+            start() + 7 + 3 * HOURS
+        );
     }
 
     #[test]
     fn after_another_boot_the_wall_clock_is_taken_and_never_backwards() {
-        let before = Mark { boot: "earlier".to_owned(), since_boot: 99 * HOURS, ..marked(start(), start()) };
+        let before =
+            Mark { boot: "earlier".to_owned(), since_boot: 99 * HOURS, ..marked(start(), start()) };
         assert_eq!(told(&mut beginner(&before, Duration::ZERO, 60 * HOUR)), start() + 60 * HOURS);
         let ahead = Mark { time: start() + HOURS, ..before };
         let mut clock = beginner(&ahead, Duration::ZERO, Duration::ZERO);
         assert_eq!(told(&mut clock), start() + HOURS);
-        assert_eq!(clock.mark().map(|mark| mark.to_string()).as_deref(), Some("manual 0 1003600000 1000000000"));
+        assert_eq!(
+            clock.mark().map(|mark| mark.to_string()).as_deref(),
+            Some("manual 0 1003600000 1000000000")
+        );
     }
 
     #[test]
@@ -215,7 +235,10 @@ mod tests {
         let mut clock = beginner(&noted, Duration::from_secs(10), Duration::ZERO);
         assert_eq!((told(&mut clock), clock.mark()), (start() + 10 * SECOND, None));
         let ahead = Mark { since_boot: -5 * HOURS, ..noted.clone() };
-        assert_eq!(told(&mut beginner(&ahead, Duration::from_secs(10), Duration::ZERO)), start() + 10 * SECOND);
+        assert_eq!(
+            told(&mut beginner(&ahead, Duration::from_secs(10), Duration::ZERO)),
+            start() + 10 * SECOND
+        );
         // Nothing proves an old mark: the process that made it may be the one with the wrong clock.
         let mut clock = beginner(&noted, Duration::from_secs(16), Duration::ZERO);
         assert!(told(&mut clock) == start() + 16 * SECOND && clock.mark().is_some());

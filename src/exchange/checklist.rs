@@ -1,5 +1,5 @@
-//! Checklists in Markdown, as tools write them that read them again: headings, entries with boxes, and what is below
-//! those.
+//! Checklists in Markdown, as tools write them that read them again: headings, entries with boxes,
+//! and what is below those.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::state::plan::{Stated, words};
 use crate::state::task::Source;
 
 /// A line that means something.
-pub enum Line<'t> {
+pub(super) enum Line<'t> {
     Heading {
         level: usize,
         text: &'t str,
@@ -30,7 +30,7 @@ pub enum Line<'t> {
     },
 }
 
-pub struct Entry<'t> {
+pub(super) struct Entry<'t> {
     pub indent: usize,
     /// What stands in the box.
     pub mark: &'t str,
@@ -40,7 +40,7 @@ pub struct Entry<'t> {
 }
 
 /// The lines of a text with their numbers, without code and comments.
-pub fn lines(text: &str) -> Vec<(usize, Line<'_>)> {
+pub(super) fn lines(text: &str) -> Vec<(usize, Line<'_>)> {
     let mut fence: Option<&str> = None;
     let mut in_comment = false;
     let mut found = Vec::new();
@@ -68,7 +68,9 @@ fn read(whole: &str) -> Line<'_> {
         return Line::Heading { level, text: line[level..].trim() };
     }
     let indent = whole.len() - whole.trim_start().len();
-    let Some(found) = entry::entry(line) else { return Line::Text { is_indented: indent > 0, text: line } };
+    let Some(found) = entry::entry(line) else {
+        return Line::Text { is_indented: indent > 0, text: line };
+    };
     let rest = entry::bullet(line).unwrap_or(line).trim_start();
     let inside = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     match (inside, found.mark.map(|mark| mark.status)) {
@@ -78,8 +80,12 @@ fn read(whole: &str) -> Line<'_> {
             Line::Entry(Entry { indent, mark, optional, text: text.trim() })
         }
         // A box that is not in brackets, as a symbol.
-        (_, Some(Stated::Done)) => Line::Entry(Entry { indent, mark: "x", optional: false, text: found.text }),
-        (_, Some(Stated::Open)) => Line::Entry(Entry { indent, mark: "", optional: false, text: found.text }),
+        (_, Some(Stated::Done)) => {
+            Line::Entry(Entry { indent, mark: "x", optional: false, text: found.text })
+        }
+        (_, Some(Stated::Open)) => {
+            Line::Entry(Entry { indent, mark: "", optional: false, text: found.text })
+        }
         // A number says something, too.
         _ if line.starts_with(|c: char| c.is_ascii_digit()) => Line::Point { text: line },
         _ => Line::Point { text: rest },
@@ -87,15 +93,17 @@ fn read(whole: &str) -> Line<'_> {
 }
 
 /// The number at the beginning of a text, as `1.2` or `3.`, and the words behind it.
-pub fn numbered(text: &str) -> (Option<&str>, &str) {
+pub(super) fn numbered(text: &str) -> (Option<&str>, &str) {
     let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let number = first.trim_end_matches('.');
-    let is_number = number.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_number = number
+        .split('.')
+        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     if is_number && !rest.trim().is_empty() { (Some(number), rest.trim()) } else { (None, text) }
 }
 
 /// The status that a box says. A mark that a checklist does not have is named.
-pub fn status(mark: &str, report: &mut Report) -> Option<&'static str> {
+pub(super) fn status(mark: &str, report: &mut Report) -> Option<&'static str> {
     match mark {
         "x" | "X" => return Some("Complete"),
         blank if blank.trim().is_empty() => {}
@@ -105,7 +113,7 @@ pub fn status(mark: &str, report: &mut Report) -> Option<&'static str> {
 }
 
 /// Adds a line to what an item is described with.
-pub fn describe(node: &mut Node, line: &str) {
+pub(super) fn describe(node: &mut Node, line: &str) {
     let description = node.description.get_or_insert_default();
     if !description.is_empty() {
         description.push('\n');
@@ -113,35 +121,45 @@ pub fn describe(node: &mut Node, line: &str) {
     description.push_str(line);
 }
 
-/// Files of checklists, each with its path and the name of its directory, which says what they are about.
-pub fn files(tree: &Tree) -> Vec<(Option<String>, String, &str)> {
+/// Files of checklists, each with its path and the name of its directory, which says what they are
+/// about.
+pub(super) fn files(tree: &Tree) -> Vec<(Option<String>, String, &str)> {
     let files = tree.files.iter().map(|(name, text)| {
         let path = tree.path_of(name);
         let whole = path.clone().unwrap_or_default();
         let directory = Path::new(&whole).parent().and_then(Path::file_name);
-        (path, directory.map_or("", |name| name.to_str().unwrap_or_default()).to_owned(), text.as_str())
+        (
+            path,
+            directory.map_or("", |name| name.to_str().unwrap_or_default()).to_owned(),
+            text.as_str(),
+        )
     });
     files.collect()
 }
 
 /// The source of an entry. `prefix` names its file if there are several.
-pub fn source(format: &str, prefix: &str, id: &str, path: &Option<String>) -> Option<Source> {
+pub(super) fn source(
+    format: &str,
+    prefix: &str,
+    id: &str,
+    path: &Option<String>,
+) -> Option<Source> {
     let id = if prefix.is_empty() { id.to_owned() } else { format!("{prefix}/{id}") };
     Some(Source { format: format.to_owned(), id, path: path.clone() })
 }
 
 /// An id for what has none: it stays while the words stay.
-pub fn id_of_words(text: &str) -> String {
+pub(super) fn id_of_words(text: &str) -> String {
     sha256(words(text))[..8].to_owned()
 }
 
 /// Ids that are taken, with how often each was asked for.
 #[derive(Default)]
-pub struct Ids(HashMap<String, usize>);
+pub(super) struct Ids(HashMap<String, usize>);
 
 impl Ids {
     /// The id, or if another has it, one with its words, and with a number from the third on.
-    pub fn unique(&mut self, id: String, words: &str) -> String {
+    pub(super) fn unique(&mut self, id: String, words: &str) -> String {
         let id = if self.0.contains_key(&id) { format!("{id}#{}", id_of_words(words)) } else { id };
         let mut unique = id.clone();
         while self.0.contains_key(&unique) {
@@ -155,7 +173,7 @@ impl Ids {
 }
 
 /// Several files as one plan, each a group; a single file stands for itself.
-pub fn together(
+pub(super) fn together(
     format: &str,
     tree: &Tree,
     mut read: impl FnMut(&Arc<str>, &Option<String>, &str, &str) -> Result<Vec<Node>, Vec<Fault>>,
@@ -175,7 +193,13 @@ pub fn together(
             }
             Ok(items) => {
                 let source = source(format, prefix, "", &path);
-                groups.push(Node { title: directory.clone(), source, items, line: 1, ..Node::default() });
+                groups.push(Node {
+                    title: directory.clone(),
+                    source,
+                    items,
+                    line: 1,
+                    ..Node::default()
+                });
             }
         }
     }

@@ -7,14 +7,15 @@ use crate::plan::Node;
 use crate::state::limit;
 
 /// An item in a list of all, each before its parts.
-pub struct Placed<'a> {
+pub(super) struct Placed<'a> {
     pub node: &'a Node,
     pub parent: Option<usize>,
 }
 
 /// All items, each before its parts.
-pub fn placed(items: &[Node]) -> Vec<Placed<'_>> {
-    let mut open: Vec<(&Node, Option<usize>)> = items.iter().rev().map(|node| (node, None)).collect();
+pub(super) fn placed(items: &[Node]) -> Vec<Placed<'_>> {
+    let mut open: Vec<(&Node, Option<usize>)> =
+        items.iter().rev().map(|node| (node, None)).collect();
     let mut placed: Vec<Placed<'_>> = Vec::new();
     while let Some((node, parent)) = open.pop() {
         open.extend(node.items.iter().rev().map(|part| (part, Some(placed.len()))));
@@ -24,21 +25,24 @@ pub fn placed(items: &[Node]) -> Vec<Placed<'_>> {
 }
 
 /// Items by their ids in the file.
-pub fn by_id<'a>(placed: &[Placed<'a>]) -> HashMap<&'a str, usize> {
+pub(super) fn by_id<'a>(placed: &[Placed<'a>]) -> HashMap<&'a str, usize> {
     let ids = placed.iter().enumerate();
     ids.filter_map(|(number, one)| Some((one.node.source.as_ref()?.id.as_str(), number))).collect()
 }
 
 /// Faults of ids that several items have.
-pub fn twins(placed: &[Placed<'_>]) -> Vec<Fault> {
+pub(super) fn twins(placed: &[Placed<'_>]) -> Vec<Fault> {
     let mut first: HashMap<&str, &Node> = HashMap::new();
     let mut faults = Vec::new();
     for Placed { node, .. } in placed {
         let Some(source) = &node.source else { continue };
         if let Some(other) = first.get(source.id.as_str()) {
-            let place = other.source.as_ref().and_then(|source| source.path.as_deref()).unwrap_or_default();
-            let problem =
-                format!("the id {} stands at {place} line {} already: give each its own", source.id, other.line);
+            let place =
+                other.source.as_ref().and_then(|source| source.path.as_deref()).unwrap_or_default();
+            let problem = format!(
+                "the id {} stands at {place} line {} already: give each its own",
+                source.id, other.line
+            );
             faults.push(fault(node, problem));
         } else {
             first.insert(&source.id, node);
@@ -48,7 +52,7 @@ pub fn twins(placed: &[Placed<'_>]) -> Vec<Fault> {
 }
 
 /// The fault of an item that is nested too deeply.
-pub fn too_deep(placed: &[Placed<'_>]) -> Option<Fault> {
+pub(super) fn too_deep(placed: &[Placed<'_>]) -> Option<Fault> {
     let most = limit::JSON_DEPTH.max;
     let mut levels: Vec<usize> = Vec::with_capacity(placed.len());
     placed.iter().for_each(|one| levels.push(one.parent.map_or(1, |parent| levels[parent] + 1)));
@@ -56,19 +60,23 @@ pub fn too_deep(placed: &[Placed<'_>]) -> Option<Fault> {
     Some(fault(placed[at].node, format!("it is nested deeper than {most} levels")))
 }
 
-pub fn fault(node: &Node, problem: String) -> Fault {
-    let path = node.source.as_ref().and_then(|source| source.path.clone()).unwrap_or_else(|| "-".to_owned());
+pub(super) fn fault(node: &Node, problem: String) -> Fault {
+    let path = node
+        .source
+        .as_ref()
+        .and_then(|source| source.path.clone())
+        .unwrap_or_else(|| "-".to_owned());
     Fault { path, line: node.line, problem }
 }
 
 /// Whether `one` is `other` or stands above it.
-pub fn is_above(placed: &[Placed<'_>], one: usize, other: usize) -> bool {
+pub(super) fn is_above(placed: &[Placed<'_>], one: usize, other: usize) -> bool {
     std::iter::successors(Some(other), |number| placed[*number].parent).any(|number| number == one)
 }
 
-/// The fault of items that wait for each other in a circle. What has parts ends after them, and they begin after what it
-/// waits for.
-pub fn circle(placed: &[Placed<'_>], ids: &HashMap<&str, usize>) -> Option<Fault> {
+/// The fault of items that wait for each other in a circle. What has parts ends after them, and
+/// they begin after what it waits for.
+pub(super) fn circle(placed: &[Placed<'_>], ids: &HashMap<&str, usize>) -> Option<Fault> {
     let begin = |item: usize| 2 * item;
     let end = |item: usize| 2 * item + 1;
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); 2 * placed.len()];
@@ -95,7 +103,10 @@ pub fn circle(placed: &[Placed<'_>], ids: &HashMap<&str, usize>) -> Option<Fault
         format!("{id} (line {})", node.line)
     });
     let named: Vec<_> = named.collect();
-    let problem = format!("each waits for the next: {}; leave one of these dependencies out", named.join(" -> "));
+    let problem = format!(
+        "each waits for the next: {}; leave one of these dependencies out",
+        named.join(" -> ")
+    );
     Some(fault(placed[circle[0]].node, problem))
 }
 
@@ -127,7 +138,12 @@ fn circle_in(after: &[Vec<usize>]) -> Option<Vec<usize>> {
                     way.push((to, 0));
                 }
                 Mark::Open => {
-                    return Some(way.iter().map(|(point, _)| *point).skip_while(|point| *point != to).collect());
+                    return Some(
+                        way.iter()
+                            .map(|(point, _)| *point)
+                            .skip_while(|point| *point != to)
+                            .collect(),
+                    );
                 }
                 Mark::Closed => {}
             }

@@ -6,8 +6,8 @@ use crate::state::task::TaskStatus;
 
 const WHAT: [&str; 2] = ["a flowchart of Mermaid", "a graph of Graphviz"];
 
-pub const MERMAID: Format = graph("mermaid", WHAT[0], &["tasks.mmd"], mermaid);
-pub const DOT: Format = graph("dot", WHAT[1], &["tasks.dot"], dot);
+pub(super) const MERMAID: Format = graph("mermaid", WHAT[0], &["tasks.mmd"], mermaid);
+pub(super) const DOT: Format = graph("dot", WHAT[1], &["tasks.dot"], dot);
 
 const fn graph(
     name: &'static str,
@@ -15,7 +15,16 @@ const fn graph(
     places: &'static [&'static str],
     write: fn(&View) -> Written,
 ) -> Format {
-    Format { name, what, places, one_file: true, form: "", is: is_none, read: None, write: Some(write) }
+    Format {
+        name,
+        what,
+        places,
+        one_file: true,
+        form: "",
+        is: is_none,
+        read: None,
+        write: Some(write),
+    }
 }
 
 fn is_none(_: &Tree) -> bool {
@@ -40,14 +49,16 @@ fn written(name: &str, text: String, view: &View) -> Written {
 
 /// A title on one line without what would end a label.
 fn label(view: &View, number: usize) -> String {
-    let title: String = view.title(number).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let title: String =
+        view.title(number).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("{title} ({})", view.tasks[number].status)
 }
 
 fn mermaid(view: &View) -> Written {
     let mut text = String::from("flowchart TD\n");
-    let escape =
-        |text: String| text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;");
+    let escape = |text: String| {
+        text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+    };
     boxes(
         view,
         &mut text,
@@ -55,7 +66,11 @@ fn mermaid(view: &View) -> Written {
         None,
         &|number, is_parent| {
             let label = escape(label(view, number));
-            if is_parent { format!("subgraph t{number}[\"{label}\"]") } else { format!("t{number}[\"{label}\"]") }
+            if is_parent {
+                format!("subgraph t{number}[\"{label}\"]")
+            } else {
+                format!("t{number}[\"{label}\"]")
+            }
         },
         "end",
     );
@@ -70,7 +85,8 @@ fn mermaid(view: &View) -> Written {
 }
 
 fn dot(view: &View) -> Written {
-    let mut text = String::from("digraph tasks {\n  compound=true;\n  node [shape=box, style=filled];\n");
+    let mut text =
+        String::from("digraph tasks {\n  compound=true;\n  node [shape=box, style=filled];\n");
     let escape = |text: String| text.replace('\\', "\\\\").replace('"', "\\\"");
     boxes(
         view,
@@ -79,12 +95,13 @@ fn dot(view: &View) -> Written {
         None,
         &|number, is_parent| {
             let (label, fill) = (escape(label(view, number)), colour(view.tasks[number].status));
-            match is_parent {
-                // An edge leads to a node, so a group has one of its own.
-                true => {
-                    format!("subgraph cluster_t{number} {{ label=\"{label}\"; t{number} [label=\"\", shape=point];")
-                }
-                false => format!("t{number} [label=\"{label}\", fillcolor=\"{fill}\"];"),
+            if is_parent {
+                format!(
+                    "subgraph cluster_t{number} {{ label=\"{label}\"; t{number} [label=\"\", \
+                     shape=point];"
+                )
+            } else {
+                format!("t{number} [label=\"{label}\", fillcolor=\"{fill}\"];")
             }
         },
         "}",

@@ -13,43 +13,44 @@ use super::report::Fault;
 use crate::plan::Lines;
 use crate::state::limit;
 
-pub struct Json<'a> {
+pub(super) struct Json<'a> {
     pub path: Arc<str>,
     text: &'a str,
     lines: Lines,
 }
 
 impl<'a> Json<'a> {
-    pub fn new(path: &str, text: &'a str) -> Self {
+    pub(super) fn new(path: &str, text: &'a str) -> Self {
         Self { path: path.into(), text, lines: Lines::of(text) }
     }
 
     /// The whole text, if it is JSON.
-    pub fn whole(&self) -> Result<&'a RawValue, Fault> {
+    pub(super) fn whole(&self) -> Result<&'a RawValue, Fault> {
         let start = self.text.len() - self.text.trim_start().len();
-        serde_json::from_str(&self.text[start..]).map_err(|error| self.fault(self.lines.at(start), &error))
+        serde_json::from_str(&self.text[start..])
+            .map_err(|error| self.fault(self.lines.at(start), &error))
     }
 
-    pub fn line(&self, raw: &RawValue) -> usize {
+    pub(super) fn line(&self, raw: &RawValue) -> usize {
         self.lines.at(raw.get().as_ptr() as usize - self.text.as_ptr() as usize)
     }
 
-    pub fn parsed<T: Deserialize<'a>>(&self, raw: &'a RawValue) -> Result<T, Fault> {
+    pub(super) fn parsed<T: Deserialize<'a>>(&self, raw: &'a RawValue) -> Result<T, Fault> {
         serde_json::from_str(raw.get()).map_err(|error| self.fault(self.line(raw), &error))
     }
 
     /// The value, with nothing borrowed from the text.
-    pub fn reparsed<T: DeserializeOwned>(&self, raw: &RawValue) -> Result<T, Fault> {
+    pub(super) fn reparsed<T: DeserializeOwned>(&self, raw: &RawValue) -> Result<T, Fault> {
         serde_json::from_str(raw.get()).map_err(|error| self.fault(self.line(raw), &error))
     }
 
-    pub fn record(&self, raw: &'a RawValue) -> Result<Record, Fault> {
+    pub(super) fn record(&self, raw: &'a RawValue) -> Result<Record, Fault> {
         Ok(self.record_and_parts(raw, "", 1)?.0)
     }
 
-    /// An object, and the entries of the list in its field `parts`, each with its own line. `level` is 1 for an object
-    /// that is not a part of another.
-    pub fn record_and_parts(
+    /// An object, and the entries of the list in its field `parts`, each with its own line. `level`
+    /// is 1 for an object that is not a part of another.
+    pub(super) fn record_and_parts(
         &self,
         raw: &'a RawValue,
         parts: &str,

@@ -1,4 +1,5 @@
-//! `tasks.md` of Kiro: numbered tasks with boxes, one below the other, with details in points below them.
+//! `tasks.md` of Kiro: numbered tasks with boxes, one below the other, with details in points below
+//! them.
 
 use super::checklist::{self, Entry, Ids, Line, id_of_words, numbered, source};
 use super::report::{Fault, Report};
@@ -6,13 +7,15 @@ use super::spec_kit::word;
 use super::{Format, Read, Tree, status};
 use crate::plan::Node;
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
     what: "the tasks.md of Kiro",
     places: &[".kiro/specs/*/tasks.md"],
     one_file: true,
     form: "",
-    is: |tree| tree.files.keys().any(|name| tree.path_of(name).is_some_and(|path| path.contains(".kiro"))),
+    is: |tree| {
+        tree.files.keys().any(|name| tree.path_of(name).is_some_and(|path| path.contains(".kiro")))
+    },
     read: Some(read),
     write: None,
 };
@@ -71,7 +74,8 @@ fn task(entry: &Entry<'_>, line: usize, report: &mut Report) -> Node {
 fn detail(node: &mut Node, text: &str) {
     let inside = text.trim_matches('_');
     if let Some(requirements) = inside.strip_prefix("Requirements:") {
-        let list: Vec<&str> = requirements.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+        let list: Vec<&str> =
+            requirements.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
         node.metadata.insert(REQUIREMENTS.to_owned(), list.into());
         return;
     }

@@ -1,5 +1,6 @@
-//! Files of other tools: read into the types of `plan::json`, and written from the board. Nothing here touches the disk:
-//! files come in and go out as text. A format is one file and one line in [`FORMATS`].
+//! Files of other tools: read into the types of `plan::json`, and written from the board. Nothing
+//! here touches the disk: files come in and go out as text. A format is one file and one line in
+//! [`FORMATS`].
 
 mod backlog_md;
 mod beads;
@@ -27,15 +28,15 @@ mod tree;
 mod verify;
 mod view;
 
-pub use csv::NAME as CSV;
-pub use reading::Read;
-pub use report::{Fault, Report};
-pub use tree::{Tree, below, fits, fits_path};
-pub use verify::{Counts, verify};
-pub use view::View;
+pub(crate) use csv::NAME as CSV;
+pub(crate) use reading::Read;
+pub(crate) use report::{Fault, Report};
+pub(crate) use tree::{Tree, below, fits, fits_path};
+pub(crate) use verify::{Counts, verify};
+pub(crate) use view::View;
 
 /// All formats, in the order in which a file is compared with them.
-pub const FORMATS: &[Format] = &[
+pub(crate) const FORMATS: &[Format] = &[
     task_master::FORMAT,
     backlog_md::FORMAT,
     beads::FORMAT,
@@ -53,12 +54,13 @@ pub const FORMATS: &[Format] = &[
 ];
 
 /// A format of another tool.
-pub struct Format {
+pub(crate) struct Format {
     /// As the command line has it.
     pub name: &'static str,
     /// What has this format, in a few words.
     pub what: &'static str,
-    /// Where its files lie below a project's root; `*` stands for anything in one name. An export goes to the first.
+    /// Where its files lie below a project's root; `*` stands for anything in one name. An export
+    /// goes to the first.
     pub places: &'static [&'static str],
     /// Whether it is one file, wherever that lies, and not a directory.
     pub one_file: bool,
@@ -74,24 +76,29 @@ type Reader = fn(&Tree) -> Result<Read, Vec<Fault>>;
 
 /// What an export writes.
 #[derive(Default)]
-pub struct Written {
-    /// Texts of files by their paths, below the project's root or, of a format of one file, under its first place.
+pub(crate) struct Written {
+    /// Texts of files by their paths, below the project's root or, of a format of one file, under
+    /// its first place.
     pub files: Vec<(String, String)>,
     /// What of the board has no place in the format.
     pub report: Report,
 }
 
 /// The format of this name.
-pub fn find(name: &str) -> Option<&'static Format> {
+pub(crate) fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format that a file has, and what it is known by. `path` has the file's directories, as far as they are known; a
-/// place in a directory of a tool's own decides alone, so that what is wrong with the file is told.
-pub fn detect(path: &str, tree: &Tree) -> Option<(&'static Format, String)> {
+/// The format that a file has, and what it is known by. `path` has the file's directories, as far
+/// as they are known; a place in a directory of a tool's own decides alone, so that what is wrong
+/// with the file is told.
+pub(crate) fn detect(path: &str, tree: &Tree) -> Option<(&'static Format, String)> {
     let readable = || FORMATS.iter().filter(|format| format.read.is_some() && format.one_file);
-    let is_there = |format: &&Format| format.places.iter().any(|place| place.contains('/') && fits_path(place, path));
-    let by_path = readable().filter(is_there).find(|format| format.is_of_a_tool() || (format.is)(tree));
+    let is_there = |format: &&Format| {
+        format.places.iter().any(|place| place.contains('/') && fits_path(place, path))
+    };
+    let by_path =
+        readable().filter(is_there).find(|format| format.is_of_a_tool() || (format.is)(tree));
     if let Some(format) = by_path {
         return Some((format, "by its path".to_owned()));
     }
@@ -100,9 +107,12 @@ pub fn detect(path: &str, tree: &Tree) -> Option<(&'static Format, String)> {
 }
 
 impl Format {
-    /// Whether its files lie in a directory that only this tool has, so that what is wrong with one is told.
-    pub fn is_of_a_tool(&self) -> bool {
-        self.one_file && !self.places.is_empty() && self.places.iter().all(|place| place.starts_with('.'))
+    /// Whether its files lie in a directory that only this tool has, so that what is wrong with one
+    /// is told.
+    pub(crate) fn is_of_a_tool(&self) -> bool {
+        self.one_file
+            && !self.places.is_empty()
+            && self.places.iter().all(|place| place.starts_with('.'))
     }
 }
 
@@ -110,11 +120,17 @@ impl Format {
 const NAME_BYTES: usize = 80;
 
 /// A text as part of a file's name: letters, digits and dashes.
-pub fn safe_name(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_alphanumeric() && !"._".contains(c)).filter(|word| !word.is_empty());
+pub(crate) fn safe_name(text: &str) -> String {
+    let words = text
+        .split(|c: char| !c.is_alphanumeric() && !"._".contains(c))
+        .filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("-");
     let name = name.trim_matches(['.', '_', '-']);
-    let end = name.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= NAME_BYTES).last();
+    let end = name
+        .char_indices()
+        .map(|(at, c)| at + c.len_utf8())
+        .take_while(|end| *end <= NAME_BYTES)
+        .last();
     let name = name[..end.unwrap_or_default()].trim_end_matches('.');
     if name.is_empty() { "task".to_owned() } else { name.to_owned() }
 }

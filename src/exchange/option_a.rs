@@ -18,7 +18,7 @@ use crate::state::limit;
 use crate::state::plan::shortened;
 use crate::state::task::Source;
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
     what: "a directory of tasks.json, agents.json and others (option A)",
     places: &[
@@ -47,7 +47,9 @@ const MARK: &str = "<!-- discovery ";
 const FRAME: [&str; 2] = ["# Shared Discoveries", "Important findings go here."];
 
 fn file<'t>(tree: &'t Tree, name: &str) -> Option<(&'t String, &'t String)> {
-    tree.files.iter().find(|(path, _)| path.as_str() == name || path.ends_with(&format!(".coordination/{name}")))
+    tree.files
+        .iter()
+        .find(|(path, _)| path.as_str() == name || path.ends_with(&format!(".coordination/{name}")))
 }
 
 fn is(tree: &Tree) -> bool {
@@ -64,7 +66,8 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let (name, text) = file(tree, "tasks.json").unwrap_or((&nothing, &nothing));
     let path = path_of(name);
     let json = Json::new(&path, text);
-    let mut reading = Reading { format: NAME, source: Some(path.clone()), json, report: Report::default() };
+    let mut reading =
+        Reading { format: NAME, source: Some(path.clone()), json, report: Report::default() };
     let top = reading.json.whole().map_err(one)?;
     let (mut whole, tasks) = reading.json.record_and_parts(top, "tasks", 1).map_err(one)?;
     let mut flat = reading.tasks(&tasks)?;
@@ -80,19 +83,24 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     }
     let groups = records(tree, "groups.json", "groups").map_err(one)?;
     let mut at: HashMap<String, usize> = HashMap::new();
-    flat.iter().enumerate().for_each(|(number, task)| _ = at.entry(task.id().to_owned()).or_insert(number));
+    flat.iter()
+        .enumerate()
+        .for_each(|(number, task)| _ = at.entry(task.id().to_owned()).or_insert(number));
     for group in groups {
         add_group(group, &path, &mut flat, &mut at, &mut report).map_err(one)?;
     }
     let agents = records(tree, "agents.json", "agents").map_err(one)?;
-    let mut board =
-        Board { agents: coordinator::agents(agents, &mut beside, &mut report).map_err(one)?, ..Board::default() };
+    let mut board = Board {
+        agents: coordinator::agents(agents, &mut beside, &mut report).map_err(one)?,
+        ..Board::default()
+    };
     if let Some((_, text)) = file(tree, "master-plan.md") {
         let (goal, plan) = objective(text);
         (board.goal, board.master_plan) = (goal, Some(plan));
     }
     if let Some((name, text)) = file(tree, "context/discoveries.md") {
-        board.discoveries = discoveries(&path_of(name), text, &mut beside, &mut report).map_err(one)?;
+        board.discoveries =
+            discoveries(&path_of(name), text, &mut beside, &mut report).map_err(one)?;
     }
     beside.keep_whole(whole, &mut report);
     board.metadata = beside.0;
@@ -108,11 +116,17 @@ fn records(tree: &Tree, name: &str, list: &str) -> Result<Vec<Record>, Fault> {
     let whole = json.whole()?;
     let top: Value = json.reparsed(whole)?;
     let entries = match top {
-        Value::Object(mut fields) if fields.contains_key(list) => fields.shift_remove(list).unwrap_or_default(),
+        Value::Object(mut fields) if fields.contains_key(list) => {
+            fields.shift_remove(list).unwrap_or_default()
+        }
         other => other,
     };
     let line = json.line(whole);
-    let fault = || Fault { path: path.clone(), line, problem: format!("{list} has an entry that is not an object") };
+    let fault = || Fault {
+        path: path.clone(),
+        line,
+        problem: format!("{list} has an entry that is not an object"),
+    };
     let record = |(id, entry): (Option<String>, Value)| match entry {
         Value::Object(mut fields) => {
             if let Some(id) = id {
@@ -124,12 +138,15 @@ fn records(tree: &Tree, name: &str, list: &str) -> Result<Vec<Record>, Fault> {
     };
     match entries {
         Value::Array(entries) => entries.into_iter().map(|entry| record((None, entry))).collect(),
-        Value::Object(entries) => entries.into_iter().map(|(id, entry)| record((Some(id), entry))).collect(),
+        Value::Object(entries) => {
+            entries.into_iter().map(|(id, entry)| record((Some(id), entry))).collect()
+        }
         _ => Err(fault()),
     }
 }
 
-/// Makes a group the whole of its tasks, and has the barrier wait for it. `at` says where each id is.
+/// Makes a group the whole of its tasks, and has the barrier wait for it. `at` says where each id
+/// is.
 fn add_group(
     mut group: Record,
     path: &str,
@@ -142,7 +159,8 @@ fn add_group(
     let (members, barrier) = (group.texts("task_ids")?, group.text("barrier_task_id")?);
     let line = group.line;
     let mut node = Node { title, line, ..Node::default() };
-    node.source = Some(Source { format: NAME.to_owned(), id: id.clone(), path: Some(path.to_owned()) });
+    node.source =
+        Some(Source { format: NAME.to_owned(), id: id.clone(), path: Some(path.to_owned()) });
     node.of_task.task_id = TaskId::checked(&id).is_ok().then(|| id.clone());
     // It follows from the tasks.
     group.take("status");
@@ -160,7 +178,9 @@ fn add_group(
                 }
             }
             Some(_) => elsewhere.push(member),
-            None => report.note(path, line, format!("the group {id} has {member}, which is no task")),
+            None => {
+                report.note(path, line, format!("the group {id} has {member}, which is no task"))
+            }
         }
     }
     if let Some(one) = barrier.and_then(|barrier| at.get(&barrier)).map(|at| &mut flat[*at]) {
@@ -175,7 +195,8 @@ fn add_group(
 const BEFORE: &str = "# Master Plan\n\n## Objective\n";
 const APPROACH: &str = "\n\n## Approach\n";
 
-/// The goal in a master plan, and the plan: all of the text, unless it is only a frame around the plan.
+/// The goal in a master plan, and the plan: all of the text, unless it is only a frame around the
+/// plan.
 fn objective(text: &str) -> (Option<String>, String) {
     let framed = text.strip_prefix(BEFORE).and_then(|rest| rest.split_once(APPROACH));
     if let Some((goal, plan)) = framed.filter(|(_, plan)| !plan.contains("\n## ")) {
@@ -187,7 +208,12 @@ fn objective(text: &str) -> (Option<String>, String) {
 }
 
 /// Discoveries: those with a mark, or, in what people wrote, one for each section.
-fn discoveries(path: &str, text: &str, beside: &mut Beside, report: &mut Report) -> Result<Vec<Discovery>, Fault> {
+fn discoveries(
+    path: &str,
+    text: &str,
+    beside: &mut Beside,
+    report: &mut Report,
+) -> Result<Vec<Discovery>, Fault> {
     let mut parts = text.split(MARK);
     let free = parts.next().unwrap_or_default();
     let mut records = Vec::new();
@@ -196,10 +222,15 @@ fn discoveries(path: &str, text: &str, beside: &mut Beside, report: &mut Report)
         let content = section.trim();
         if number == 0 {
             let lines = content.lines().map(str::trim);
-            let said: Vec<&str> = lines.filter(|line| !line.is_empty() && !FRAME.contains(line)).collect();
+            let said: Vec<&str> =
+                lines.filter(|line| !line.is_empty() && !FRAME.contains(line)).collect();
             if !said.is_empty() {
                 let said = shortened(&said.join(" "), limit::TITLE.max);
-                report.note(path, 1, format!("not a discovery, for no heading with ## is above it: {said}"));
+                report.note(
+                    path,
+                    1,
+                    format!("not a discovery, for no heading with ## is above it: {said}"),
+                );
             }
             continue;
         }
@@ -214,10 +245,12 @@ fn discoveries(path: &str, text: &str, beside: &mut Beside, report: &mut Report)
     }
     let mut line = free.matches('\n').count() + 1;
     for part in parts {
-        let fault = |problem: &str| Fault { path: path.to_owned(), line, problem: problem.to_owned() };
-        let (about, content) = part.split_once(" -->\n").ok_or_else(|| fault("the mark of a discovery has no end"))?;
-        let mut fields: Map<String, Value> =
-            serde_json::from_str(about).map_err(|_| fault("the mark of a discovery is not JSON"))?;
+        let fault =
+            |problem: &str| Fault { path: path.to_owned(), line, problem: problem.to_owned() };
+        let (about, content) =
+            part.split_once(" -->\n").ok_or_else(|| fault("the mark of a discovery has no end"))?;
+        let mut fields: Map<String, Value> = serde_json::from_str(about)
+            .map_err(|_| fault("the mark of a discovery is not JSON"))?;
         fields.insert("content".to_owned(), content.trim_end_matches('\n').into());
         records.push(Value::Object(fields));
         line += part.matches('\n').count();
@@ -255,20 +288,30 @@ fn write(view: &View) -> Written {
     let mut files = vec![
         ("tasks.json".to_owned(), pretty(&Value::Object(tasks))),
         ("agents.json".to_owned(), pretty(&json!({"agents": agents.collect::<Vec<_>>()}))),
-        ("groups.json".to_owned(), pretty(&json!({"version": "1.0", "groups": groups(&writing, &mut report)}))),
+        (
+            "groups.json".to_owned(),
+            pretty(&json!({"version": "1.0", "groups": groups(&writing, &mut report)})),
+        ),
         ("master-plan.md".to_owned(), master_plan(view)),
         ("context/discoveries.md".to_owned(), discoveries_text(view)),
     ];
-    for (number, task) in view.tasks.iter().enumerate().filter(|(number, _)| !writing.is_group(*number)) {
+    for (number, task) in
+        view.tasks.iter().enumerate().filter(|(number, _)| !writing.is_group(*number))
+    {
         let id = writing.id(number);
         let is_name = TaskId::checked(&id).is_ok();
-        files.extend(coordinator::told(task, &id).filter(|_| is_name).map(|text| (format!("results/{id}.md"), text)));
+        files.extend(
+            coordinator::told(task, &id)
+                .filter(|_| is_name)
+                .map(|text| (format!("results/{id}.md"), text)),
+        );
     }
     Written { files, report }
 }
 
 /// Fields of a group that are read by their names.
-const OF_GROUP: [&str; 7] = ["id", "name", "task_ids", "barrier_task_id", "created_at", "completed_at", "status"];
+const OF_GROUP: [&str; 7] =
+    ["id", "name", "task_ids", "barrier_task_id", "created_at", "completed_at", "status"];
 
 fn groups(writing: &Writing<'_>, report: &mut Report) -> Vec<Value> {
     let view = writing.view;
@@ -280,7 +323,10 @@ fn groups(writing: &Writing<'_>, report: &mut Report) -> Vec<Value> {
         let mut fields = Map::from_iter([
             ("id".to_owned(), Value::from(writing.id(number))),
             ("name".to_owned(), task.headline().into()),
-            ("task_ids".to_owned(), view.parts[number].iter().map(|part| writing.id(*part)).collect()),
+            (
+                "task_ids".to_owned(),
+                view.parts[number].iter().map(|part| writing.id(*part)).collect(),
+            ),
             ("barrier_task_id".to_owned(), json!(barrier)),
             ("created_at".to_owned(), json!(task.created_at)),
             ("status".to_owned(), status.into()),

@@ -1,5 +1,5 @@
-//! The state file of the coordination server before callboard, and that of the orchestrator: one object with tasks,
-//! agents and discoveries.
+//! The state file of the coordination server before callboard, and that of the orchestrator: one
+//! object with tasks, agents and discoveries.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{Format, Read, Tree, View, Written};
 use crate::plan::Node;
 use crate::plan::board::Board;
 
-pub const OPTION_B: Format = Format {
+pub(super) const OPTION_B: Format = Format {
     name: "option-b",
     what: "the state of the coordination server (option B)",
     places: &[".coordination/mcp-state.json", "mcp-state.json"],
@@ -25,7 +25,7 @@ pub const OPTION_B: Format = Format {
     write: Some(|view| write(view, &OPTION_B, "option-b")),
 };
 
-pub const OPTION_C: Format = Format {
+pub(super) const OPTION_C: Format = Format {
     name: "option-c",
     what: "the state of the orchestrator (option C)",
     places: &["orchestrator-state.json"],
@@ -59,7 +59,8 @@ fn is_of_orchestrator(state: &Map<String, Value>) -> bool {
 fn read(tree: &Tree, format: &'static str) -> Result<Read, Vec<Fault>> {
     let path = tree.path.clone().unwrap_or_else(|| "-".to_owned());
     let json = Json::new(&path, tree.only().unwrap_or_default());
-    let mut reading = Reading { format, source: tree.path.clone(), json, report: Report::default() };
+    let mut reading =
+        Reading { format, source: tree.path.clone(), json, report: Report::default() };
     let one = |fault: Fault| vec![fault];
     let top = reading.json.whole().map_err(one)?;
     let (mut whole, tasks) = reading.json.record_and_parts(top, "tasks", 1).map_err(one)?;
@@ -71,7 +72,8 @@ fn read(tree: &Tree, format: &'static str) -> Result<Read, Vec<Fault>> {
     let agents = by_id(&reading.json, fields.get("agents").copied()).map_err(one)?;
     board.agents = coordinator::agents(agents, &mut beside, &mut reading.report).map_err(one)?;
     let discoveries = listed(&reading.json, fields.get("discoveries").copied()).map_err(one)?;
-    board.discoveries = coordinator::discoveries(discoveries, &mut beside, &mut reading.report).map_err(one)?;
+    board.discoveries =
+        coordinator::discoveries(discoveries, &mut beside, &mut reading.report).map_err(one)?;
     for name in ["agents", "discoveries", "last_activity", "created_at"] {
         whole.take(name);
     }
@@ -84,7 +86,9 @@ fn read(tree: &Tree, format: &'static str) -> Result<Read, Vec<Fault>> {
     beside.keep_whole(whole, &mut reading.report);
     board.metadata = beside.0;
     let mut items = coordinator::grown(flat, &mut reading.report);
-    if let Some(seconds) = board.metadata.get(LIMITS[1]).and_then(Value::as_u64).filter(|seconds| *seconds > 0) {
+    if let Some(seconds) =
+        board.metadata.get(LIMITS[1]).and_then(Value::as_u64).filter(|seconds| *seconds > 0)
+    {
         limited(&mut items, u32::try_from(seconds).ok());
     }
     let Reading { report, .. } = reading;
@@ -100,7 +104,7 @@ fn limited(items: &mut [Node], seconds: Option<u32>) {
 }
 
 /// The records of an object, each with its key as its id.
-pub fn by_id(json: &Json<'_>, raw: Option<&RawValue>) -> Result<Vec<Record>, Fault> {
+pub(super) fn by_id(json: &Json<'_>, raw: Option<&RawValue>) -> Result<Vec<Record>, Fault> {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Ok(Vec::new()) };
     let entries: BTreeMap<String, Map<String, Value>> = json.reparsed(raw)?;
     let line = json.line(raw);
@@ -111,7 +115,7 @@ pub fn by_id(json: &Json<'_>, raw: Option<&RawValue>) -> Result<Vec<Record>, Fau
     Ok(records.collect())
 }
 
-pub fn listed(json: &Json<'_>, raw: Option<&RawValue>) -> Result<Vec<Record>, Fault> {
+pub(super) fn listed(json: &Json<'_>, raw: Option<&RawValue>) -> Result<Vec<Record>, Fault> {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Ok(Vec::new()) };
     let entries: Vec<Map<String, Value>> = json.reparsed(raw)?;
     let line = json.line(raw);
@@ -127,8 +131,9 @@ fn write(view: &View, format: &Format, name: &'static str) -> Written {
     state.insert("goal".to_owned(), view.goal.as_str().into());
     state.insert("tasks".to_owned(), writing.tasks(&mut report).into());
     let agents = coordinator::written_agents(view).into_iter();
-    let by_id: Map<String, Value> =
-        agents.map(|agent| (agent["id"].as_str().unwrap_or_default().to_owned(), Value::Object(agent))).collect();
+    let by_id: Map<String, Value> = agents
+        .map(|agent| (agent["id"].as_str().unwrap_or_default().to_owned(), Value::Object(agent)))
+        .collect();
     state.insert("agents".to_owned(), Value::Object(by_id));
     state.insert("discoveries".to_owned(), json!(coordinator::written_discoveries(view)));
     let times = view.tasks.iter().map(|task| task.created_at);
@@ -137,7 +142,8 @@ fn write(view: &View, format: &Format, name: &'static str) -> Written {
     state.insert("last_activity".to_owned(), json!(last.or(times.max()).unwrap_or_default()));
     let mut own = coordinator::whole(view);
     if name != "option-c" {
-        let limits = LIMITS.into_iter().filter_map(|name| Some((name.to_owned(), own.shift_remove(name)?)));
+        let limits =
+            LIMITS.into_iter().filter_map(|name| Some((name.to_owned(), own.shift_remove(name)?)));
         let limits: Map<String, Value> = limits.collect();
         if !limits.is_empty() {
             own.insert(ELSEWHERE.to_owned(), Value::Object(limits));

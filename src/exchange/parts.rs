@@ -7,22 +7,28 @@ use crate::plan::Node;
 use crate::state::limit;
 
 /// Field of an item's metadata with the id of what it is a part of, where that is not there.
-pub const PARENT: &str = "parent_id";
+pub(super) const PARENT: &str = "parent_id";
 
-/// Puts every item below the one whose id it names as its parent. One that names none that is there, or itself by way of
-/// others, stands at the top.
-pub fn below(nodes: Vec<(Node, Option<String>)>, report: &mut Report) -> Vec<Node> {
+/// Puts every item below the one whose id it names as its parent. One that names none that is
+/// there, or itself by way of others, stands at the top.
+pub(super) fn below(nodes: Vec<(Node, Option<String>)>, report: &mut Report) -> Vec<Node> {
     let id = |node: &Node| node.source.as_ref().map(|source| source.id.clone()).unwrap_or_default();
     let known: BTreeMap<String, Option<String>> =
         nodes.iter().map(|(node, parent)| (id(node), parent.clone())).collect();
     let mut parts: BTreeMap<Option<String>, Vec<Node>> = BTreeMap::new();
     for (mut node, parent) in nodes {
-        let found = parent.clone().filter(|parent| known.contains_key(parent) && ends(parent, &known));
+        let found =
+            parent.clone().filter(|parent| known.contains_key(parent) && ends(parent, &known));
         if let (Some(parent), None) = (&parent, &found) {
-            let path = node.source.as_ref().and_then(|source| source.path.clone()).unwrap_or_else(|| "-".to_owned());
-            let why = match known.contains_key(parent) {
-                true => "that is a part of it, or is nested too deeply",
-                false => "no other item has that id",
+            let path = node
+                .source
+                .as_ref()
+                .and_then(|source| source.path.clone())
+                .unwrap_or_else(|| "-".to_owned());
+            let why = if known.contains_key(parent) {
+                "that is a part of it, or is nested too deeply"
+            } else {
+                "no other item has that id"
             };
             report.note(&path, node.line, format!("not put below {parent}: {why}"));
             node.metadata.insert(PARENT.to_owned(), parent.as_str().into());
@@ -34,7 +40,8 @@ pub fn below(nodes: Vec<(Node, Option<String>)>, report: &mut Report) -> Vec<Nod
     items
 }
 
-/// Whether the way upwards from an item comes to an end, and within the levels that items may be nested.
+/// Whether the way upwards from an item comes to an end, and within the levels that items may be
+/// nested.
 fn ends(from: &str, known: &BTreeMap<String, Option<String>>) -> bool {
     let mut at = Some(from);
     for _ in 0..limit::JSON_DEPTH.max {

@@ -1,4 +1,5 @@
-//! `tasks.json` of pipelines that plan in phases: a backlog of phases, with milestones, tasks and subtasks.
+//! `tasks.json` of pipelines that plan in phases: a backlog of phases, with milestones, tasks and
+//! subtasks.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +16,7 @@ use crate::plan::Node;
 use crate::state::hierarchy;
 use crate::state::task::{DEFAULT_PRIORITY, Source, TaskStatus};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
     what: "the tasks.json of a pipeline: phases, milestones, tasks and subtasks",
     places: &["tasks.json"],
@@ -32,9 +33,14 @@ const BACKLOG: &str = "backlog";
 /// Fields of an item that are read by their names, beside those that are kept.
 const OWN: [&str; 7] = ["id", "title", "description", "status", status::OWN, "hints", "files"];
 
-/// What items of each level are called, and the field that has their parts. The last one counts for what is below it.
-const LEVELS: [(&str, &str); 4] =
-    [("Phase", "milestones"), ("Milestone", "tasks"), ("Task", "subtasks"), ("Subtask", "subtasks")];
+/// What items of each level are called, and the field that has their parts. The last one counts for
+/// what is below it.
+const LEVELS: [(&str, &str); 4] = [
+    ("Phase", "milestones"),
+    ("Milestone", "tasks"),
+    ("Task", "subtasks"),
+    ("Subtask", "subtasks"),
+];
 
 fn level(depth: usize) -> (&'static str, &'static str) {
     LEVELS[depth.min(LEVELS.len() - 1)]
@@ -74,7 +80,8 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let json = Json::new(&path, tree.only().unwrap_or_default());
     let mut reading = Reading { source: tree.path.clone(), json, report: Report::default() };
     let items = reading.backlog().map_err(|fault| vec![fault])?;
-    Read { path: tree.path.clone(), title: None, items, report: reading.report, ..Read::default() }.checked(word)
+    Read { path: tree.path.clone(), title: None, items, report: reading.report, ..Read::default() }
+        .checked(word)
 }
 
 struct Reading<'a> {
@@ -91,7 +98,11 @@ impl<'a> Reading<'a> {
             Some(phases) => self.json.parsed(phases)?,
             None => {
                 let problem = format!("it has no {BACKLOG}: the list of phases stands there");
-                return Err(Fault { path: self.json.path.to_string(), line: self.json.line(whole), problem });
+                return Err(Fault {
+                    path: self.json.path.to_string(),
+                    line: self.json.line(whole),
+                    problem,
+                });
             }
         };
         fields.keys().for_each(|name| self.report.left_out(name));
@@ -117,11 +128,13 @@ impl<'a> Reading<'a> {
             line: record.line,
             ..Node::default()
         };
-        let is_its_place = hierarchy::numbers(&id).is_some_and(|numbers| numbers.len() == depth + 1);
+        let is_its_place =
+            hierarchy::numbers(&id).is_some_and(|numbers| numbers.len() == depth + 1);
         node.path = Some(&id).filter(|_| is_its_place).cloned();
         node.source = Some(Source { format: NAME.to_owned(), id, path: self.source.clone() });
         record.take_if("type", &kind.into());
-        let status = record.text("status")?.unwrap_or_else(|| word(TaskStatus::Available).to_owned());
+        let status =
+            record.text("status")?.unwrap_or_else(|| word(TaskStatus::Available).to_owned());
         let own_word = record.take(status::OWN);
         record.rest(&mut node, &mut self.report);
         status::read(&mut node, &status, None, &mut self.report);
@@ -134,9 +147,9 @@ impl<'a> Reading<'a> {
 fn priority(record: &mut Record) -> Result<Option<u8>, Fault> {
     let Some(given) = record.text("priority")? else { return Ok(None) };
     let priority = crate::plan::priority(&given);
-    priority
-        .map(Some)
-        .ok_or_else(|| record.fault(format!("the priority {given} is neither 1 to 10 nor a word for one")))
+    priority.map(Some).ok_or_else(|| {
+        record.fault(format!("the priority {given} is neither 1 to 10 nor a word for one"))
+    })
 }
 
 fn write(view: &View) -> Written {
@@ -171,7 +184,8 @@ impl Writing<'_> {
     fn item(&mut self, number: usize, depth: usize) -> Value {
         let (view, task) = (self.view, &self.view.tasks[number]);
         let (kind, parts) = level(depth);
-        let mut metadata = view.metadata(number, &[&OWN[..], &["tags", parts]].concat(), &mut self.report);
+        let mut metadata =
+            view.metadata(number, &[&OWN[..], &["tags", parts]].concat(), &mut self.report);
         let mut item = Map::new();
         let mut put = |name: &str, value: Value| _ = item.insert(name.to_owned(), value);
         put("id", self.ids[number].as_str().into());
@@ -187,17 +201,20 @@ impl Writing<'_> {
         }
         // The pipelines have no such fields; they stand beside theirs.
         view.hints(number).into_iter().for_each(|hints| put("hints", hints.into()));
-        let files = task.context.as_ref().map(|context| &context.files).filter(|files| !files.is_empty());
+        let files =
+            task.context.as_ref().map(|context| &context.files).filter(|files| !files.is_empty());
         files.into_iter().for_each(|files| put("files", json!(files)));
         if !task.tags.is_empty() {
             put("tags", json!(task.tags));
         }
-        let above = view.parents[number].map_or(DEFAULT_PRIORITY, |parent| view.tasks[parent].priority);
+        let above =
+            view.parents[number].map_or(DEFAULT_PRIORITY, |parent| view.tasks[parent].priority);
         if task.priority != above {
             put("priority", task.priority.into());
         }
         item.extend(metadata);
-        let below: Vec<Value> = view.parts[number].iter().map(|part| self.item(*part, depth + 1)).collect();
+        let below: Vec<Value> =
+            view.parts[number].iter().map(|part| self.item(*part, depth + 1)).collect();
         if depth + 1 < LEVELS.len() || !below.is_empty() {
             item.insert(parts.to_owned(), below.into());
         }

@@ -4,11 +4,16 @@ use super::record::Record;
 use super::report::Fault;
 use crate::plan::{self, Node};
 
-/// Field of an item's metadata with what its file has for the priority, where the board's says less.
-pub const PRIORITY: &str = "priority";
+/// Field of an item's metadata with what its file has for the priority, where the board's says
+/// less.
+pub(super) const PRIORITY: &str = "priority";
 
 /// Gives the item the priority that its record names. `word` is what the format calls each.
-pub fn read(node: &mut Node, record: &mut Record, word: fn(u8) -> &'static str) -> Result<(), Fault> {
+pub(super) fn read(
+    node: &mut Node,
+    record: &mut Record,
+    word: fn(u8) -> &'static str,
+) -> Result<(), Fault> {
     let Some(given) = record.text(PRIORITY)? else { return Ok(()) };
     node.priority = plan::priority(&given);
     if node.priority.map(word) != Some(given.as_str()) {
@@ -18,7 +23,7 @@ pub fn read(node: &mut Node, record: &mut Record, word: fn(u8) -> &'static str) 
 }
 
 /// The word for a priority in formats that have three of them.
-pub fn word(priority: u8) -> &'static str {
+pub(super) fn word(priority: u8) -> &'static str {
     match priority {
         0..=3 => "high",
         4..=6 => "medium",
@@ -27,7 +32,7 @@ pub fn word(priority: u8) -> &'static str {
 }
 
 /// What a file says for a priority: what it said before, while that stands for the same.
-pub fn written(before: Option<&str>, priority: u8, word: fn(u8) -> &'static str) -> &str {
+pub(super) fn written(before: Option<&str>, priority: u8, word: fn(u8) -> &'static str) -> &str {
     let is_same = |before: &&str| match plan::priority(before) {
         Some(before) => before == priority,
         None => true,

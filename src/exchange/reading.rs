@@ -13,13 +13,14 @@ use crate::state::limit;
 use crate::state::plan::{one_line, shortened};
 use crate::state::task::TaskStatus;
 
-/// Fields of an item's metadata with what its title and its dependencies are in the file, where the board's differ.
-pub const TITLE: &str = "title";
-pub const DEPENDS: &str = "dependencies";
+/// Fields of an item's metadata with what its title and its dependencies are in the file, where the
+/// board's differ.
+pub(super) const TITLE: &str = "title";
+pub(super) const DEPENDS: &str = "dependencies";
 
 /// What a file says.
 #[derive(Default)]
-pub struct Read {
+pub(crate) struct Read {
     /// Path of what was read, for what is wrong with all of it.
     pub path: Option<String>,
     pub title: Option<String>,
@@ -31,10 +32,17 @@ pub struct Read {
 
 impl Read {
     /// Checks the items among each other. `word` is what the format calls each status.
-    pub fn checked(mut self, word: fn(TaskStatus) -> &'static str) -> Result<Self, Vec<Fault>> {
+    pub(crate) fn checked(
+        mut self,
+        word: fn(TaskStatus) -> &'static str,
+    ) -> Result<Self, Vec<Fault>> {
         if self.items.is_empty() {
             let path = self.path.clone().unwrap_or_else(|| "-".to_owned());
-            return Err(vec![Fault { path, line: 1, problem: "there is no task in it".to_owned() }]);
+            return Err(vec![Fault {
+                path,
+                line: 1,
+                problem: "there is no task in it".to_owned(),
+            }]);
         }
         let before = placed(&self.items);
         let faults: Vec<Fault> = twins(&before).into_iter().chain(too_deep(&before)).collect();
@@ -62,8 +70,8 @@ impl Read {
         }
     }
 
-    /// Dependencies that the board does not need or cannot have: on what is not there, and on an item's own parts or
-    /// what it is a part of.
+    /// Dependencies that the board does not need or cannot have: on what is not there, and on an
+    /// item's own parts or what it is a part of.
     fn dependencies_aside(&mut self) -> HashMap<usize, Vec<String>> {
         let placed = placed(&self.items);
         let ids = by_id(&placed);
@@ -93,17 +101,20 @@ impl Read {
         let placed = placed(&self.items);
         let settled = settled(&placed);
         let kept = placed.iter().zip(settled);
-        kept.map(|(one, status)| one.node.metadata.get(WORD).is_some_and(|own| own != word(status))).collect()
+        kept.map(|(one, status)| one.node.metadata.get(WORD).is_some_and(|own| own != word(status)))
+            .collect()
     }
 
     /// The plan as JSON, with a line for each item, and the file and line that each comes from.
-    pub fn plan_text(&mut self) -> (String, Vec<(String, usize)>) {
+    pub(crate) fn plan_text(&mut self) -> (String, Vec<(String, usize)>) {
         let mut text = String::from("{");
         if let Some(title) = &self.title {
             text.push_str(&format!("\"title\":{},", Value::from(title.as_str())));
         }
         if let Ok(Value::Object(board)) = serde_json::to_value(&self.board) {
-            board.iter().for_each(|(name, value)| text.push_str(&format!("{}:{value},", Value::from(name.as_str()))));
+            board.iter().for_each(|(name, value)| {
+                text.push_str(&format!("{}:{value},", Value::from(name.as_str())))
+            });
         }
         text.push_str("\"items\":[");
         let mut origins = vec![(self.path.clone().unwrap_or_else(|| "-".to_owned()), 1)];
@@ -114,14 +125,17 @@ impl Read {
 }
 
 /// The statuses that a board gives to items.
-pub fn settled(placed: &[Placed<'_>]) -> Vec<TaskStatus> {
-    let said: Vec<_> = placed.iter().map(|one| one.node.status.map_or_else(Default::default, status::stated)).collect();
+pub(super) fn settled(placed: &[Placed<'_>]) -> Vec<TaskStatus> {
+    let said: Vec<_> = placed
+        .iter()
+        .map(|one| one.node.status.map_or_else(Default::default, status::stated))
+        .collect();
     let parents: Vec<_> = placed.iter().map(|one| one.parent).collect();
     status::settled(&said, &parents)
 }
 
 /// Calls `change` with every item, each before its parts.
-pub fn each(items: &mut [Node], change: &mut impl FnMut(&mut Node)) {
+pub(super) fn each(items: &mut [Node], change: &mut impl FnMut(&mut Node)) {
     for node in items {
         change(node);
         each(&mut node.items, change);

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// What is wrong with a file, and where.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Fault {
+pub(crate) struct Fault {
     pub path: String,
     pub line: usize,
     pub problem: String,
@@ -19,16 +19,18 @@ impl fmt::Display for Fault {
 
 /// How something was read that the file does not say in so many words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Note {
+pub(crate) struct Note {
     pub path: String,
     pub line: usize,
     pub note: String,
 }
 
-/// What became of that for which there is no field of the same meaning. Nothing goes without being counted here.
+/// What became of that for which there is no field of the same meaning. Nothing goes without being
+/// counted here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// Fields that are kept in the tasks' metadata and come back with an export, and how many tasks have each
+pub(crate) struct Report {
+    /// Fields that are kept in the tasks' metadata and come back with an export, and how many
+    /// tasks have each
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<String, usize>,
     /// Fields that are left out
@@ -42,19 +44,19 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn kept(&mut self, field: &str) {
+    pub(crate) fn kept(&mut self, field: &str) {
         *self.kept.entry(field.to_owned()).or_default() += 1;
     }
 
-    pub fn left_out(&mut self, field: &str) {
+    pub(crate) fn left_out(&mut self, field: &str) {
         *self.left_out.entry(field.to_owned()).or_default() += 1;
     }
 
-    pub fn status(&mut self, word: &str, becomes: &str) {
+    pub(crate) fn status(&mut self, word: &str, becomes: &str) {
         *self.statuses.entry(format!("{word} is {becomes}")).or_default() += 1;
     }
 
-    pub fn note(&mut self, path: &str, line: usize, note: String) {
+    pub(crate) fn note(&mut self, path: &str, line: usize, note: String) {
         self.notes.push(Note { path: path.to_owned(), line, note });
     }
 }

@@ -1,5 +1,6 @@
-//! `tasks.md` of spec-kit: phases, and in them tasks with ids. Tasks without [P] wait for those before them in their
-//! phase; phases wait for the one before, but user stories only for what comes before all of them.
+//! `tasks.md` of spec-kit: phases, and in them tasks with ids. Tasks without [P] wait for those
+//! before them in their phase; phases wait for the one before, but user stories only for what comes
+//! before all of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -12,7 +13,7 @@ use super::{Format, Read, Tree};
 use crate::plan::Node;
 use crate::state::task::TaskStatus;
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
     what: "the tasks.md of spec-kit",
     places: &["specs/*/tasks.md", ".specify/specs/*/tasks.md"],
@@ -27,11 +28,12 @@ const NAME: &str = "spec-kit";
 
 static TASK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(T\d+[a-z]?)\b[:.]?\s*((?:\[[^\]]*\]\s*)*)(\S.*)$").ok());
-static DEPENDS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)[(\[—-]\s*(?:depends on|after|blocked by)\s*:?\s+([^)\]]*)").ok());
+static DEPENDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)[(\[—-]\s*(?:depends on|after|blocked by)\s*:?\s+([^)\]]*)").ok()
+});
 static ID: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\bT\d+[a-z]?\b").ok());
 
-pub fn word(status: TaskStatus) -> &'static str {
+pub(super) fn word(status: TaskStatus) -> &'static str {
     if status == TaskStatus::Done { "x" } else { "" }
 }
 
@@ -48,8 +50,14 @@ fn is(tree: &Tree) -> bool {
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let mut report = Report::default();
     let (title, items) = checklist::together(NAME, tree, |named, path, prefix, text| {
-        let mut phases =
-            Phases { named, path, prefix, phases: Vec::new(), ids: Ids::default(), points: BTreeMap::new() };
+        let mut phases = Phases {
+            named,
+            path,
+            prefix,
+            phases: Vec::new(),
+            ids: Ids::default(),
+            points: BTreeMap::new(),
+        };
         phases.read(text, &mut report);
         Ok(phases.ordered(&mut report))
     })?;
@@ -87,10 +95,14 @@ impl Phases<'_> {
                     }
                 }
                 Line::Entry(entry) => self.task(line, &entry, report),
-                Line::Point { .. } => self.points.entry(heading.clone()).or_insert((line, 0)).1 += 1,
+                Line::Point { .. } => {
+                    self.points.entry(heading.clone()).or_insert((line, 0)).1 += 1
+                }
                 Line::Text { is_indented, text } => {
                     let task = self.phases.last_mut().and_then(|phase| phase.node.items.last_mut());
-                    task.filter(|_| is_indented).into_iter().for_each(|task| checklist::describe(task, text));
+                    task.filter(|_| is_indented)
+                        .into_iter()
+                        .for_each(|task| checklist::describe(task, text));
                 }
             }
         }
@@ -99,9 +111,10 @@ impl Phases<'_> {
     fn phase(&mut self, line: usize, text: &str) {
         let is_story = text.to_lowercase().contains("user story");
         let is_phase = text.to_lowercase().starts_with("phase ");
-        let id = match is_phase {
-            true => text.split([':', '-', '—']).next().unwrap_or(text).trim().to_lowercase(),
-            false => text.to_lowercase(),
+        let id = if is_phase {
+            text.split([':', '-', '—']).next().unwrap_or(text).trim().to_lowercase()
+        } else {
+            text.to_lowercase()
         };
         let source = source(NAME, self.prefix, &id, self.path);
         let node = Node { title: text.to_owned(), source, line, ..Node::default() };
@@ -110,43 +123,62 @@ impl Phases<'_> {
 
     fn task(&mut self, line: usize, entry: &Entry<'_>, report: &mut Report) {
         let found = TASK.as_ref().and_then(|task| task.captures(entry.text));
-        let part = |group: usize| found.as_ref().and_then(|found| found.get(group)).map_or("", |part| part.as_str());
+        let part = |group: usize| {
+            found.as_ref().and_then(|found| found.get(group)).map_or("", |part| part.as_str())
+        };
         let (id, marks, title) = match part(1) {
             "" => (self.ids.unique(id_of_words(entry.text), entry.text), "", entry.text),
             id => (id.to_owned(), part(2), part(3)),
         };
         if part(1).is_empty() {
-            report.note(self.named, line, format!("\"{title}\" has no id like T001: it is a task all the same"));
+            report.note(
+                self.named,
+                line,
+                format!("\"{title}\" has no id like T001: it is a task all the same"),
+            );
         }
         if self.phases.is_empty() {
             self.phase(line, "Tasks");
         }
         let Some(phase) = self.phases.last_mut() else { return };
-        let marks: Vec<&str> = marks.split(['[', ']']).map(str::trim).filter(|mark| !mark.is_empty()).collect();
+        let marks: Vec<&str> =
+            marks.split(['[', ']']).map(str::trim).filter(|mark| !mark.is_empty()).collect();
         let is_beside = marks.contains(&"P");
-        let waits = match is_beside {
-            false if !phase.beside.is_empty() => std::mem::take(&mut phase.beside),
-            _ => phase.before.iter().cloned().collect(),
+        let waits = if !is_beside && !phase.beside.is_empty() {
+            std::mem::take(&mut phase.beside)
+        } else {
+            phase.before.iter().cloned().collect()
         };
         let own = source(NAME, self.prefix, &id, self.path);
         let whole = own.as_ref().map(|source| source.id.clone()).unwrap_or_default();
-        match is_beside {
-            true => phase.beside.push(whole),
-            false => phase.before = Some(whole),
+        if is_beside {
+            phase.beside.push(whole)
+        } else {
+            phase.before = Some(whole)
         }
         let mut node = Node {
             title: title.to_owned(),
-            tags: marks.iter().filter(|mark| **mark != "P").map(|mark| (*mark).to_owned()).collect(),
+            tags: marks
+                .iter()
+                .filter(|mark| **mark != "P")
+                .map(|mark| (*mark).to_owned())
+                .collect(),
             status: checklist::status(entry.mark, report),
             depends: waits,
             source: own,
             line,
             ..Node::default()
         };
-        let said = DEPENDS.as_ref().and_then(|depends| depends.captures(title)).and_then(|said| said.get(1));
-        let named = said.zip(ID.as_ref()).map(|(said, id)| id.find_iter(said.as_str()).collect::<Vec<_>>());
+        let said = DEPENDS
+            .as_ref()
+            .and_then(|depends| depends.captures(title))
+            .and_then(|said| said.get(1));
+        let named =
+            said.zip(ID.as_ref()).map(|(said, id)| id.find_iter(said.as_str()).collect::<Vec<_>>());
         for on in named.into_iter().flatten() {
-            let on = source(NAME, self.prefix, on.as_str(), self.path).map(|source| source.id).unwrap_or_default();
+            let on = source(NAME, self.prefix, on.as_str(), self.path)
+                .map(|source| source.id)
+                .unwrap_or_default();
             if !node.depends.contains(&on) {
                 node.depends.push(on);
             }
@@ -157,7 +189,11 @@ impl Phases<'_> {
     /// The phases with tasks, in their order.
     fn ordered(mut self, report: &mut Report) -> Vec<Node> {
         for (heading, (line, count)) in self.points {
-            report.note(self.named, line, format!("{count} entries below \"{heading}\" are no tasks"));
+            report.note(
+                self.named,
+                line,
+                format!("{count} entries below \"{heading}\" are no tasks"),
+            );
         }
         let mut base: Vec<String> = Vec::new();
         let mut stories: Vec<String> = Vec::new();
@@ -170,7 +206,8 @@ impl Phases<'_> {
                 phase.node.depends.clone_from(&base);
                 stories.push(id);
             } else {
-                phase.node.depends = if stories.is_empty() { base } else { std::mem::take(&mut stories) };
+                phase.node.depends =
+                    if stories.is_empty() { base } else { std::mem::take(&mut stories) };
                 base = vec![id];
             }
             nodes.push(phase.node);

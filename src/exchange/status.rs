@@ -8,18 +8,27 @@ use crate::state::hierarchy::weightier;
 use crate::state::plan::Stated;
 use crate::state::task::TaskStatus;
 
-/// Field of an item's metadata with the word that its file has for the status, while the board has none like it.
-pub const WORD: &str = "status";
+/// Field of an item's metadata with the word that its file has for the status, while the board has
+/// none like it.
+pub(super) const WORD: &str = "status";
 /// Field of an item's metadata with a note for the next agent.
-pub const NOTE: &str = "note";
+pub(super) const NOTE: &str = "note";
 
 /// Field of a file with the board's word, where the format has none that is read as the same.
-pub const OWN: &str = "callboard_status";
+pub(super) const OWN: &str = "callboard_status";
 
-/// Takes the board's own word for the status, as long as the file's is the one that an export wrote beside it.
-pub fn own(node: &mut Node, own: Option<Value>, given: &str, word: fn(TaskStatus) -> &'static str) {
+/// Takes the board's own word for the status, as long as the file's is the one that an export wrote
+/// beside it.
+pub(super) fn own(
+    node: &mut Node,
+    own: Option<Value>,
+    given: &str,
+    word: fn(TaskStatus) -> &'static str,
+) {
     let own = own.as_ref().and_then(Value::as_str);
-    let status = TaskStatus::ALL.into_iter().find(|status| Some(status.as_str()) == own && word(*status) == given);
+    let status = TaskStatus::ALL
+        .into_iter()
+        .find(|status| Some(status.as_str()) == own && word(*status) == given);
     if let Some(status) = status {
         node.status = as_said(said(status));
         node.metadata.remove(WORD);
@@ -27,17 +36,19 @@ pub fn own(node: &mut Node, own: Option<Value>, given: &str, word: fn(TaskStatus
 }
 
 /// The status that the board gives to a word.
-pub fn stated(word: &str) -> Stated {
+pub(super) fn stated(word: &str) -> Stated {
     plan::stated(word).map_or(Stated::Open, |(stated, _)| stated)
 }
 
 /// Gives the item the status that a word stands for. What the word says beside that is kept.
-pub fn read(node: &mut Node, word: &str, holder: Option<&str>, report: &mut Report) {
+pub(super) fn read(node: &mut Node, word: &str, holder: Option<&str>, report: &mut Report) {
     let stated = stated(word);
     node.status = as_said(stated);
     let plain = word.to_lowercase().replace(['-', '_', ' '], "");
     let is_plain = match stated {
-        Stated::Open => ["pending", "todo", "planned", "open", "ready", "available"].contains(&plain.as_str()),
+        Stated::Open => {
+            ["pending", "todo", "planned", "open", "ready", "available"].contains(&plain.as_str())
+        }
         Stated::Obsolete => false,
         Stated::Done | Stated::Failed | Stated::Cancelled => true,
     };
@@ -45,10 +56,14 @@ pub fn read(node: &mut Node, word: &str, holder: Option<&str>, report: &mut Repo
         report.status(word, becomes(stated).as_str());
     }
     if stated == Stated::Open
-        && ["inprogress", "doing", "claimed", "started", "wip", "implementing"].contains(&plain.as_str())
+        && ["inprogress", "doing", "claimed", "started", "wip", "implementing"]
+            .contains(&plain.as_str())
     {
         let with = holder.map(|holder| format!(" with {holder}")).unwrap_or_default();
-        node.metadata.insert(NOTE.to_owned(), format!("it was in progress{with} when it was imported").into());
+        node.metadata.insert(
+            NOTE.to_owned(),
+            format!("it was in progress{with} when it was imported").into(),
+        );
     }
     node.metadata.insert(WORD.to_owned(), Value::from(word));
 }
@@ -64,9 +79,10 @@ fn as_said(stated: Stated) -> Option<&'static str> {
     }
 }
 
-/// The statuses that a board has if its items are said to have these: open parts of what is called off are called off,
-/// too, and what has parts follows from them. Each item stands before its parts.
-pub fn settled(said: &[Stated], parents: &[Option<usize>]) -> Vec<TaskStatus> {
+/// The statuses that a board has if its items are said to have these: open parts of what is called
+/// off are called off, too, and what has parts follows from them. Each item stands before its
+/// parts.
+pub(super) fn settled(said: &[Stated], parents: &[Option<usize>]) -> Vec<TaskStatus> {
     let mut down: Vec<Stated> = Vec::with_capacity(said.len());
     for (own, parent) in said.iter().zip(parents) {
         let above = parent.map(|parent| down[parent]).filter(Stated::is_called_off);
@@ -95,7 +111,7 @@ fn becomes(stated: Stated) -> TaskStatus {
 }
 
 /// What a board's status is said to be.
-pub fn said(status: TaskStatus) -> Stated {
+pub(super) fn said(status: TaskStatus) -> Stated {
     match status {
         TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => Stated::Open,
         TaskStatus::Done => Stated::Done,

@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 
 /// The files of one import.
 #[derive(Default)]
-pub struct Tree {
-    /// Path of the file or directory that was named, as the board keeps paths; none for standard input.
+pub(crate) struct Tree {
+    /// Path of the file or directory that was named, as the board keeps paths; none for standard
+    /// input.
     pub path: Option<String>,
     pub is_directory: bool,
     /// Fields, and the names of the columns that have them, as the caller says.
@@ -14,18 +15,19 @@ pub struct Tree {
 
 impl Tree {
     /// One file.
-    pub fn file(path: Option<String>, text: String) -> Self {
-        let name = path.as_deref().and_then(|path| path.rsplit('/').next()).unwrap_or("-").to_owned();
+    pub(crate) fn file(path: Option<String>, text: String) -> Self {
+        let name =
+            path.as_deref().and_then(|path| path.rsplit('/').next()).unwrap_or("-").to_owned();
         Self { path, is_directory: false, map: Vec::new(), files: BTreeMap::from([(name, text)]) }
     }
 
     /// The text, if it is one file.
-    pub fn only(&self) -> Option<&str> {
+    pub(crate) fn only(&self) -> Option<&str> {
         self.files.values().next().filter(|_| self.files.len() == 1).map(String::as_str)
     }
 
     /// Path of a file, as the board keeps paths.
-    pub fn path_of(&self, name: &str) -> Option<String> {
+    pub(crate) fn path_of(&self, name: &str) -> Option<String> {
         let path = self.path.as_ref()?;
         match (self.is_directory, path.as_str()) {
             (false, _) => Some(path.clone()),
@@ -36,23 +38,25 @@ impl Tree {
 }
 
 /// Whether a path ends as `place` says.
-pub fn fits_path(place: &str, path: &str) -> bool {
+pub(crate) fn fits_path(place: &str, path: &str) -> bool {
     let mut parts = path.rsplit('/');
     place.rsplit('/').all(|pattern| parts.next().is_some_and(|part| fits(pattern, part)))
 }
 
-/// What remains of a place for a directory that may lie inside of it: `tasks/*.md` for `backlog/tasks/*.md` below
-/// `x/backlog`. The whole place is the first.
-pub fn below<'p>(place: &'p str, directory: &str) -> Vec<&'p str> {
+/// What remains of a place for a directory that may lie inside of it: `tasks/*.md` for
+/// `backlog/tasks/*.md` below `x/backlog`. The whole place is the first.
+pub(crate) fn below<'p>(place: &'p str, directory: &str) -> Vec<&'p str> {
     let ends = place.match_indices('/').map(|(at, _)| at);
     let inside = ends.filter(|at| fits_path(&place[..*at], directory)).map(|at| &place[at + 1..]);
     std::iter::once(place).chain(inside).collect()
 }
 
 /// Whether a name fits a pattern, in which one `*` stands for anything.
-pub fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
-        Some((start, end)) => name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end),
+        Some((start, end)) => {
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::state::plan::{Stated, one_line, shortened};
 use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Source, Task, TaskResult, TaskStatus};
 
 /// What a file says for the status of a task.
-pub struct Word {
+pub(crate) struct Word {
     pub word: String,
     /// The board's own word, if the format has none that is read as the same.
     pub own: Option<&'static str>,
@@ -25,7 +25,7 @@ pub struct Word {
 
 /// Tasks in the order of their plans and then of their making, each before its parts.
 #[derive(Default)]
-pub struct View {
+pub(crate) struct View {
     pub tasks: Vec<Task>,
     pub parents: Vec<Option<usize>>,
     pub parts: Vec<Vec<usize>>,
@@ -40,12 +40,17 @@ pub struct View {
 
 impl View {
     /// The tasks of a board without runs, and without what has left its plan.
-    pub fn new(tasks: Vec<Task>) -> Self {
-        let is_shown =
-            |task: &Task| task.run.is_none() && !(task.status == TaskStatus::Obsolete && task.planned.is_none());
+    pub(crate) fn new(tasks: Vec<Task>) -> Self {
+        let is_shown = |task: &Task| {
+            task.run.is_none() && !(task.status == TaskStatus::Obsolete && task.planned.is_none())
+        };
         let mut tasks: Vec<Task> = tasks.into_iter().filter(is_shown).collect();
         tasks.sort_by_cached_key(|task| {
-            let numbers = task.path.as_deref().filter(|_| task.planned.is_some()).and_then(hierarchy::numbers);
+            let numbers = task
+                .path
+                .as_deref()
+                .filter(|_| task.planned.is_some())
+                .and_then(hierarchy::numbers);
             (numbers.is_none(), numbers, task.created_at)
         });
         let there: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
@@ -74,25 +79,28 @@ impl View {
         }
     }
 
-    pub fn roots(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn roots(&self) -> impl Iterator<Item = usize> {
         (0..self.tasks.len()).filter(|number| self.parents[*number].is_none())
     }
 
-    pub fn number(&self, id: &TaskId) -> Option<usize> {
+    pub(crate) fn number(&self, id: &TaskId) -> Option<usize> {
         self.numbers.get(id).copied()
     }
 
-    pub fn source(&self, number: usize) -> Option<&Source> {
+    pub(crate) fn source(&self, number: usize) -> Option<&Source> {
         self.tasks[number].planned.as_ref()?.source.as_ref()
     }
 
     /// The task's id in files of this format, if it came from one.
-    pub fn id_in(&self, format: &str, number: usize) -> Option<&str> {
-        self.source(number).filter(|source| source.format == format).map(|source| source.id.as_str())
+    pub(crate) fn id_in(&self, format: &str, number: usize) -> Option<&str> {
+        self.source(number)
+            .filter(|source| source.format == format)
+            .map(|source| source.id.as_str())
     }
 
-    /// The id that each task had in files of the formats that `is` names. Of tasks with the same id, the first has it.
-    pub fn ids_before(&self, is: impl Fn(&str) -> bool) -> Vec<Option<String>> {
+    /// The id that each task had in files of the formats that `is` names. Of tasks with the same
+    /// id, the first has it.
+    pub(crate) fn ids_before(&self, is: impl Fn(&str) -> bool) -> Vec<Option<String>> {
         let mut taken: HashSet<&str> = HashSet::new();
         let all = 0..self.tasks.len();
         let before = all.map(|number| {
@@ -102,8 +110,9 @@ impl View {
         before.collect()
     }
 
-    /// An id for each task in a file of one of these formats: that which it had there, or the task's own.
-    pub fn ids(&self, is: impl Fn(&str) -> bool) -> Vec<String> {
+    /// An id for each task in a file of one of these formats: that which it had there, or the
+    /// task's own.
+    pub(crate) fn ids(&self, is: impl Fn(&str) -> bool) -> Vec<String> {
         let before = self.ids_before(is);
         let mut taken: HashSet<String> = before.iter().flatten().cloned().collect();
         let ids = before.into_iter().zip(&self.tasks).map(|(before, task)| {
@@ -118,47 +127,62 @@ impl View {
         ids.collect()
     }
 
-    /// The id of what the task is a part of: that of another task, or the one in its file, which had no item with it.
-    pub fn parent_id(&self, number: usize, ids: &[String]) -> Option<String> {
-        let kept = || self.kept(number, PARENT).filter(|_| self.source(number).is_some())?.as_str().map(str::to_owned);
+    /// The id of what the task is a part of: that of another task, or the one in its file, which
+    /// had no item with it.
+    pub(crate) fn parent_id(&self, number: usize, ids: &[String]) -> Option<String> {
+        let kept = || {
+            self.kept(number, PARENT)
+                .filter(|_| self.source(number).is_some())?
+                .as_str()
+                .map(str::to_owned)
+        };
         self.parents[number].map_or_else(kept, |parent| Some(ids[parent].clone()))
     }
 
     /// The task's title, as long as it was in the file that it came from.
-    pub fn title(&self, number: usize) -> String {
+    pub(crate) fn title(&self, number: usize) -> String {
         let task = &self.tasks[number];
         let whole = self.kept(number, TITLE).and_then(Value::as_str);
-        let is_same = |whole: &&str| shortened(&one_line(whole), limit::TITLE.max) == task.headline();
+        let is_same =
+            |whole: &&str| shortened(&one_line(whole), limit::TITLE.max) == task.headline();
         whole.filter(is_same).unwrap_or(task.headline()).to_owned()
     }
 
     /// The task's description, if it says more than its title.
-    pub fn description(&self, number: usize) -> Option<&str> {
+    pub(crate) fn description(&self, number: usize) -> Option<&str> {
         let task = &self.tasks[number];
-        Some(&*task.description).filter(|text| *text != task.headline() && task.title.as_deref() != Some(text))
+        Some(&*task.description)
+            .filter(|text| *text != task.headline() && task.title.as_deref() != Some(text))
     }
 
     /// What came of the task, or why it failed.
-    pub fn result(&self, number: usize) -> Option<&str> {
+    pub(crate) fn result(&self, number: usize) -> Option<&str> {
         said(self.tasks[number].result.as_ref()?)
     }
 
-    pub fn hints(&self, number: usize) -> Option<&str> {
+    pub(crate) fn hints(&self, number: usize) -> Option<&str> {
         self.tasks[number].context.as_ref()?.hints.as_deref()
     }
 
-    pub fn kept(&self, number: usize, field: &str) -> Option<&Value> {
+    pub(crate) fn kept(&self, number: usize, field: &str) -> Option<&Value> {
         self.tasks[number].context.as_ref()?.metadata.get(field)
     }
 
-    /// Fields that are kept for another format. Those that would be read as something else are left out: the ones that
-    /// an import has made, which the board's own have the place of, and those of the format's own names.
-    pub fn metadata(&self, number: usize, own: &[&str], report: &mut Report) -> Map<String, Value> {
+    /// Fields that are kept for another format. Those that would be read as something else are left
+    /// out: the ones that an import has made, which the board's own have the place of, and
+    /// those of the format's own names.
+    pub(crate) fn metadata(
+        &self,
+        number: usize,
+        own: &[&str],
+        report: &mut Report,
+    ) -> Map<String, Value> {
         let context = self.tasks[number].context.as_deref();
         let mut metadata = context.map(|context| context.metadata.clone()).unwrap_or_default();
         let is_imported = self.source(number).is_some();
         metadata.retain(|name, _| {
-            let is_ours = [WORD, TITLE, DEPENDS, PRIORITY, PARENT, status::NOTE].contains(&name.as_str());
+            let is_ours =
+                [WORD, TITLE, DEPENDS, PRIORITY, PARENT, status::NOTE].contains(&name.as_str());
             let is_kept = !is_ours && !own.contains(&name.as_str());
             if !(is_kept || is_ours && is_imported) {
                 report.left_out(&format!("metadata.{name}"));
@@ -168,23 +192,30 @@ impl View {
         metadata
     }
 
-    /// The tasks that one depends on, as far as they are in the view, and the ids that its file had beside those.
-    pub fn depends(&self, number: usize) -> (Vec<usize>, Vec<String>) {
+    /// The tasks that one depends on, as far as they are in the view, and the ids that its file had
+    /// beside those.
+    pub(crate) fn depends(&self, number: usize) -> (Vec<usize>, Vec<String>) {
         let on = self.tasks[number].dependencies.iter().filter_map(|id| self.number(id)).collect();
-        let aside = self.kept(number, DEPENDS).and_then(Value::as_array).filter(|_| self.source(number).is_some());
-        let aside = aside.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        let aside = self
+            .kept(number, DEPENDS)
+            .and_then(Value::as_array)
+            .filter(|_| self.source(number).is_some());
+        let aside =
+            aside.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
         (on, aside)
     }
 
-    /// What a file of the format calls each task's status: the word that it had, while that stands for the status that
-    /// the task has. `read` says what a word stands for.
-    pub fn words(
+    /// What a file of the format calls each task's status: the word that it had, while that stands
+    /// for the status that the task has. `read` says what a word stands for.
+    pub(crate) fn words(
         &self,
         format: &str,
         word: fn(TaskStatus) -> &'static str,
         read: &dyn Fn(usize, &str) -> Stated,
     ) -> Vec<Word> {
-        let kept = |number: usize| self.id_in(format, number).and_then(|_| self.kept(number, WORD)?.as_str());
+        let kept = |number: usize| {
+            self.id_in(format, number).and_then(|_| self.kept(number, WORD)?.as_str())
+        };
         let of_board = |number: usize| status::said(self.tasks[number].status);
         let all = 0..self.tasks.len();
         let said: Vec<_> = all
@@ -194,12 +225,14 @@ impl View {
         let settled = status::settled(&said, &self.parents);
         let words = all.map(|number| {
             let status = self.tasks[number].status;
-            let is_same = settled[number] == if status.is_held() { TaskStatus::Available } else { status };
+            let is_same =
+                settled[number] == if status.is_held() { TaskStatus::Available } else { status };
             match kept(number).filter(|_| is_same && !status.is_held()) {
                 Some(before) => Word { word: before.to_owned(), own: None },
                 None => {
                     // What has parts follows them, unless it is called off, and they with it.
-                    let follows = !self.parts[number].is_empty() && !of_board(number).is_called_off();
+                    let follows =
+                        !self.parts[number].is_empty() && !of_board(number).is_called_off();
                     let is_clear = follows || read(number, word(status)) == of_board(number);
                     let own = (!is_clear).then_some(status.as_str());
                     Word { word: word(status).to_owned(), own }
@@ -210,14 +243,19 @@ impl View {
     }
 
     /// What a file of the format says for the task's priority.
-    pub fn priority(&self, format: &str, number: usize, word: fn(u8) -> &'static str) -> &str {
+    pub(crate) fn priority(
+        &self,
+        format: &str,
+        number: usize,
+        word: fn(u8) -> &'static str,
+    ) -> &str {
         let before = self.id_in(format, number).and_then(|_| self.kept(number, PRIORITY)?.as_str());
         priority::written(before, self.tasks[number].priority, word)
     }
 
-    /// Counts what the board has that a format has no place for: these fields of tasks, and what only the formats of
-    /// other coordinators have.
-    pub fn left_out(&self, fields: &[&str], report: &mut Report) {
+    /// Counts what the board has that a format has no place for: these fields of tasks, and what
+    /// only the formats of other coordinators have.
+    pub(crate) fn left_out(&self, fields: &[&str], report: &mut Report) {
         self.agents.iter().for_each(|_| report.left_out("agents"));
         self.discoveries.iter().for_each(|_| report.left_out("discoveries"));
         for task in &self.tasks {
@@ -228,7 +266,10 @@ impl View {
                 ("max_attempts", task.max_attempts != DEFAULT_MAX_ATTEMPTS),
                 ("required_capabilities", !task.demands.capabilities.is_empty()),
             ];
-            of_coordinators.iter().filter(|(_, is_there)| *is_there).for_each(|(field, _)| report.left_out(field));
+            of_coordinators
+                .iter()
+                .filter(|(_, is_there)| *is_there)
+                .for_each(|(field, _)| report.left_out(field));
             for field in fields {
                 let is_there = match *field {
                     "tags" => !task.tags.is_empty(),
@@ -246,12 +287,12 @@ impl View {
 }
 
 /// Numbers that nothing has: those after all others, and then those between them.
-pub fn free_numbers(taken: &BTreeSet<u64>) -> impl Iterator<Item = u64> {
+pub(super) fn free_numbers(taken: &BTreeSet<u64>) -> impl Iterator<Item = u64> {
     let last = taken.last().copied().unwrap_or_default();
     (last..=u64::MAX).skip(1).chain(1..last).filter(|number| !taken.contains(number))
 }
 
 /// What a result says in words.
-pub fn said(result: &TaskResult) -> Option<&str> {
+pub(super) fn said(result: &TaskResult) -> Option<&str> {
     result.output.as_deref().or(result.error.as_deref())
 }

@@ -1,9 +1,11 @@
-//! Tags of hosts in texts of others. An agent's host puts what tools and hooks say between tags of its own, such as
-//! `<system-reminder>`, and its model believes what stands in them. A task's text must neither end nor begin one.
+//! Tags of hosts in texts of others. An agent's host puts what tools and hooks say between tags of
+//! its own, such as `<system-reminder>`, and its model believes what stands in them. A task's text
+//! must neither end nor begin one.
 //!
-//! Hosts invent such tags, so they are known by their kind: names of several words (`tool_use_error`, `hook-context`,
-//! `userRequest`, `ns:call`), a few single words, marks such as `<|im_end|>`, and every end tag that is of no document.
-//! Elements of HTML and SVG, components (`<Card>`) and type arguments (`Vec<T>`) stay, as tasks are about them.
+//! Hosts invent such tags, so they are known by their kind: names of several words
+//! (`tool_use_error`, `hook-context`, `userRequest`, `ns:call`), a few single words, marks such as
+//! `<|im_end|>`, and every end tag that is of no document. Elements of HTML and SVG, components
+//! (`<Card>`) and type arguments (`Vec<T>`) stay, as tasks are about them.
 
 use serde_json::Value;
 
@@ -50,11 +52,13 @@ fn is_of_host(before: &str, after: &str) -> bool {
     if !is_end && after.starts_with(char::is_whitespace) {
         return false;
     }
-    let name: String = rest.chars().filter(|c| !is_unseen(*c)).take_while(|c| is_of_name(*c)).collect();
+    let name: String =
+        rest.chars().filter(|c| !is_unseen(*c)).take_while(|c| is_of_name(*c)).collect();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return false;
     }
-    let is_glued = !is_end && before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+    let is_glued =
+        !is_end && before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
     is_hosts_name(&name, is_end, is_glued)
 }
 
@@ -62,8 +66,10 @@ fn is_hosts_name(name: &str, is_end: bool, is_glued: bool) -> bool {
     let name = name.trim_end_matches([':', '.']);
     let words = name.to_ascii_lowercase().replace('_', "-");
     let has = |is: fn(&char) -> bool| name.chars().any(|c| is(&c));
-    let is_component = name.starts_with(|c: char| c.is_ascii_uppercase()) && has(char::is_ascii_lowercase);
-    let is_spoken = !is_component && is_in(SPEAKERS, &words) || PARTS.split(' ').any(|part| words.contains(part));
+    let is_component =
+        name.starts_with(|c: char| c.is_ascii_uppercase()) && has(char::is_ascii_lowercase);
+    let is_spoken = !is_component && is_in(SPEAKERS, &words)
+        || PARTS.split(' ').any(|part| words.contains(part));
     if is_spoken || is_in(ELEMENTS, &words) || name.contains("::") || name.contains('.') {
         return is_spoken;
     }
@@ -72,7 +78,8 @@ fn is_hosts_name(name: &str, is_end: bool, is_glued: bool) -> bool {
         return name.contains('-');
     }
     let begins_small = name.starts_with(|c: char| c.is_ascii_lowercase());
-    let is_of_words = name.contains(['-', '_', ':']) || begins_small && has(char::is_ascii_uppercase);
+    let is_of_words =
+        name.contains(['-', '_', ':']) || begins_small && has(char::is_ascii_uppercase);
     let is_loud = name.len() > 1 && !has(char::is_ascii_lowercase);
     is_of_words || is_end && (begins_small || is_loud)
 }
@@ -91,25 +98,27 @@ fn is_passed_over(c: char) -> bool {
 
 /// Tags of one word that say who speaks.
 const SPEAKERS: &str = "\
-    system user assistant human developer instructions instruction reminder thinking think reasoning invoke \
-    parameter parameters function functions tools prompt antml environment memory hook";
+    system user assistant human developer instructions instruction reminder thinking think \
+                        reasoning invoke parameter parameters function functions tools prompt \
+                        antml environment memory hook";
 
 /// Parts of the names of hosts' tags that are recognised behind any word.
 const PARTS: &str = "\
-    system-reminder system-prompt function-call function-result tool-use tool-result tool-call tool-response \
-    environment-context user-instructions user-query hook-context";
+    system-reminder system-prompt function-call function-result tool-use tool-result tool-call \
+                     tool-response environment-context user-instructions user-query hook-context";
 
 /// Elements of HTML and SVG, in lower case.
 const ELEMENTS: &str = "\
-    a abbr address animate animatetransform area article aside audio b base bdi bdo big blockquote body br \
-    button canvas caption center circle cite clippath code col colgroup data datalist dd defs del desc details \
-    dfn dialog div dl dt ellipse em embed feblend fegaussianblur feoffset fieldset figcaption figure filter font \
-    footer foreignobject form frame frameset g h1 h2 h3 h4 h5 h6 head header hgroup hr html i iframe image img \
-    input ins kbd label legend li line lineargradient link main map mark marker mask math menu meta meter nav \
-    noscript object ol optgroup option output p param path pattern picture polygon polyline pre progress q \
-    radialgradient rect rp rt ruby s samp script search section select slot small source span stop strong style \
-    sub summary sup svg symbol table tbody td template text textarea textpath tfoot th thead time title tr track \
-    tspan u ul use var video wbr";
+    a abbr address animate animatetransform area article aside audio b base bdi bdo big blockquote \
+     body br button canvas caption center circle cite clippath code col colgroup data datalist dd \
+     defs del desc details dfn dialog div dl dt ellipse em embed feblend fegaussianblur feoffset \
+     fieldset figcaption figure filter font footer foreignobject form frame frameset g h1 h2 h3 \
+     h4 h5 h6 head header hgroup hr html i iframe image img input ins kbd label legend li line \
+     lineargradient link main map mark marker mask math menu meta meter nav noscript object ol \
+     optgroup option output p param path pattern picture polygon polyline pre progress q \
+     radialgradient rect rp rt ruby s samp script search section select slot small source span \
+     stop strong style sub summary sup svg symbol table tbody td template text textarea textpath \
+     tfoot th thead time title tr track tspan u ul use var video wbr";
 
 #[cfg(test)]
 mod tests {
@@ -162,7 +171,8 @@ mod tests {
         for given in [
             "a < b && c > d, a<b",
             "<div class=\"x\">text</div><br/>",
-            "Vec<String>, HashMap<K, Vec<my_type>>, Result<(), Box<dyn Error>>, std::vector<std::string>",
+            "Vec<String>, HashMap<K, Vec<my_type>>, Result<(), Box<dyn Error>>, \
+             std::vector<std::string>",
             "<Card title={x}><Card.Body/></Card>",
             "<linearGradient id=\"a\"></linearGradient>",
             "git switch <branch>, cp <FILE> <dir>",

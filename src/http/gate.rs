@@ -1,7 +1,8 @@
 //! Checks that every request passes before anything answers it: host, origin, token, form and size.
 //!
-//! A web page can make its visitor's browser send requests to this machine, under names that resolve to it: hence the
-//! lists of hosts and origins, even on loopback. Other users of the machine can connect, too: hence the token.
+//! A web page can make its visitor's browser send requests to this machine, under names that
+//! resolve to it: hence the lists of hosts and origins, even on loopback. Other users of the
+//! machine can connect, too: hence the token.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +11,9 @@ use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE,
+};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -41,14 +44,15 @@ use crate::strict;
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Paths that anybody may request; they tell nothing but whether the server works.
-pub const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Hosts and origins whose requests are accepted.
 #[derive(Clone, Debug)]
 pub struct Admission {
     /// Names and addresses of this server, as clients write them in a URL.
     pub hosts: Vec<String>,
-    /// Origins (`scheme://host:port`) of web pages that may call: the server's own and those of `pages`.
+    /// Origins (`scheme://host:port`) of web pages that may call: the server's own and those of
+    /// `pages`.
     pub origins: Vec<String>,
     pages: Pages,
 }
@@ -72,18 +76,22 @@ impl Admission {
         text.rsplit_once(':').map_or(text.clone(), |(host, _)| host.to_owned())
     }
 
-    /// Whether there is exactly one host, and it is ours. Any port is accepted, since a tunnel may end at another.
+    /// Whether there is exactly one host, and it is ours. Any port is accepted, since a tunnel may
+    /// end at another.
     fn knows_host(&self, request: &Request) -> bool {
         let mut given = request.headers().get_all(HOST).iter();
         let authority = match (given.next(), given.next()) {
-            (Some(host), None) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
+            (Some(host), None) => {
+                host.to_str().ok().and_then(|host| host.parse::<Authority>().ok())
+            }
             _ => None,
         };
         let known = |authority: &Authority| {
             let host = authority.host().to_ascii_lowercase();
             !authority.as_str().contains('@') && self.hosts.contains(&host)
         };
-        authority.is_some_and(|authority| known(&authority)) && request.uri().authority().is_none_or(known)
+        authority.is_some_and(|authority| known(&authority))
+            && request.uri().authority().is_none_or(known)
     }
 
     /// Whether there is no origin, or exactly one, which is listed.
@@ -121,7 +129,8 @@ struct Turned {
     status: StatusCode,
     code: i32,
     why: String,
-    /// For programs, if the reason concerns this caller: like the `data` of the board's own errors.
+    /// For programs, if the reason concerns this caller: like the `data` of the board's own
+    /// errors.
     data: Option<Value>,
 }
 
@@ -132,14 +141,18 @@ impl Turned {
 
     /// Rejects a request whose token is known but no longer good.
     fn late(code: &str, why: &str) -> Self {
-        Self { data: Some(json!({"code": code, "message": why})), ..Self::away(StatusCode::UNAUTHORIZED, why) }
+        Self {
+            data: Some(json!({"code": code, "message": why})),
+            ..Self::away(StatusCode::UNAUTHORIZED, why)
+        }
     }
 }
 
 impl IntoResponse for Turned {
     fn into_response(self) -> Response {
         let Self { status, code, why, data } = self;
-        let mut error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
+        let mut error =
+            json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
         if let Some(data) = data {
             error["error"]["data"] = data;
         }
@@ -155,7 +168,7 @@ impl IntoResponse for Turned {
 }
 
 /// The layer in front of everything: rejects the request, or passes it on.
-pub async fn pass<F: Future<Output = Response>>(
+pub(super) async fn pass<F: Future<Output = Response>>(
     gate: &Gate,
     mut request: Request,
     next: impl FnOnce(Request) -> F,
@@ -164,11 +177,12 @@ pub async fn pass<F: Future<Output = Response>>(
     let page = pages.origin(request.headers());
     let offered = subprotocol::take(&mut request);
     let is_named = offered.is_named;
-    let mut response = if page.is_some() && cors::is_preflight(&request) && gate.admission.knows_host(&request) {
-        cors::preflight(request.headers())
-    } else {
-        answer(gate, request, offered, next).await
-    };
+    let mut response =
+        if page.is_some() && cors::is_preflight(&request) && gate.admission.knows_host(&request) {
+            cors::preflight(request.headers())
+        } else {
+            answer(gate, request, offered, next).await
+        };
     if is_named && response.status() == StatusCode::SWITCHING_PROTOCOLS {
         subprotocol::choose(&mut response);
     }
@@ -212,7 +226,11 @@ impl Gate {
         self.keys.iter().for_each(Keyring::look);
     }
 
-    async fn admit(&self, mut request: Request, offered: Offered) -> Result<(Request, CancellationToken), Turned> {
+    async fn admit(
+        &self,
+        mut request: Request,
+        offered: Offered,
+    ) -> Result<(Request, CancellationToken), Turned> {
         if !self.admission.knows_host(&request) {
             let why = "the Host header names no host of this server; --allow-host NAME admits one";
             return Err(Turned::away(StatusCode::FORBIDDEN, why));
@@ -225,21 +243,28 @@ impl Gate {
             return Ok((request, CancellationToken::new()));
         }
         if !offered.tokens.is_empty() && !offered.is_named {
-            let why = "a token as a subprotocol needs a second one beside it that the server can choose: `callboard`";
+            let why = "a token as a subprotocol needs a second one beside it that the server can \
+                       choose: `callboard`";
             return Err(Turned::away(StatusCode::BAD_REQUEST, why));
         }
         let anybody = || Verdict::Owner { over: CancellationToken::new() };
-        let judged = self.keys.as_ref().map_or_else(anybody, |keys| judge(request.headers(), &offered.tokens, keys));
+        let judged = self
+            .keys
+            .as_ref()
+            .map_or_else(anybody, |keys| judge(request.headers(), &offered.tokens, keys));
         let (guest, over) = match judged {
             Verdict::Owner { over } => (None, over),
             Verdict::Guest { principal, over } => (Some(principal), over),
             Verdict::Expired { name } => {
-                let why = format!("the token `{name}` has expired; ask whoever runs the server for another");
+                let why = format!(
+                    "the token `{name}` has expired; ask whoever runs the server for another"
+                );
                 return Err(Turned::late("token_expired", &why));
             }
             Verdict::Stranger => {
-                let why = "the header `Authorization: Bearer TOKEN` is missing or wrong; the token is in serve.token, in \
-                           the board's directory, or was printed by `callboard token add`";
+                let why = "the header `Authorization: Bearer TOKEN` is missing or wrong; the \
+                           token is in serve.token, in the board's directory, or was printed by \
+                           `callboard token add`";
                 return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
             }
         };
@@ -252,10 +277,11 @@ impl Gate {
             }
             caller.principal = Some(principal);
         }
-        // Later layers may log what they see, so the token is removed. Only requests for runs have a query that is
-        // read.
+        // Later layers may log what they see, so the token is removed. Only requests for runs have
+        // a query that is read.
         request.headers_mut().remove(AUTHORIZATION);
-        if let Some(query) = request.uri().query().filter(|_| runs::has_query(request.uri().path())) {
+        if let Some(query) = request.uri().query().filter(|_| runs::has_query(request.uri().path()))
+        {
             let query = runs::Query(query.to_owned());
             request.extensions_mut().insert(query);
         }
@@ -269,7 +295,10 @@ impl Gate {
             // The token may have been revoked while the body arrived.
             self.look();
             if over.is_cancelled() {
-                return Err(Turned::late("token_over", "the token has been revoked or has expired"));
+                return Err(Turned::late(
+                    "token_over",
+                    "the token has been revoked or has expired",
+                ));
             }
         }
         Ok((request, gone))
@@ -284,12 +313,13 @@ fn judge(headers: &HeaderMap, offered: &[String], keys: &Keyring) -> Verdict {
         (None, None, [token]) => return keys.judge(token.as_bytes()),
         _ => return Verdict::Stranger,
     };
-    let (scheme, presented) = authorization.as_bytes().split_at_checked("Bearer ".len()).unwrap_or_default();
+    let (scheme, presented) =
+        authorization.as_bytes().split_at_checked("Bearer ".len()).unwrap_or_default();
     if scheme.eq_ignore_ascii_case(b"Bearer ") { keys.judge(presented) } else { Verdict::Stranger }
 }
 
-/// The agent to act as. The command line names `human` unless told otherwise, so that name is replaced by the token's
-/// agent.
+/// The agent to act as. The command line names `human` unless told otherwise, so that name is
+/// replaced by the token's agent.
 fn own_agent(named: AgentChoice, own: &AgentId, token: &str) -> Result<AgentChoice, Turned> {
     match named {
         AgentChoice::Named(other) if other != *own && other.as_str() != HUMAN => {
@@ -302,12 +332,16 @@ fn own_agent(named: AgentChoice, own: &AgentId, token: &str) -> Result<AgentChoi
 }
 
 fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {
-    let wrong =
-        |why: String| Turned::away(StatusCode::BAD_REQUEST, format_args!("the header {CALLER} is wrong: {why}"));
+    let wrong = |why: String| {
+        Turned::away(StatusCode::BAD_REQUEST, format_args!("the header {CALLER} is wrong: {why}"))
+    };
     let Some(header) = headers.get(CALLER) else { return Ok(Caller::default()) };
-    let given: CallerHeader = serde_json::from_slice(header.as_bytes()).map_err(|error| wrong(error.to_string()))?;
+    let given: CallerHeader =
+        serde_json::from_slice(header.as_bytes()).map_err(|error| wrong(error.to_string()))?;
     let agent = match &given.agent {
-        Some(agent) => AgentChoice::Named(AgentId::checked(agent).map_err(|refusal| wrong(refusal.to_string()))?),
+        Some(agent) => AgentChoice::Named(
+            AgentId::checked(agent).map_err(|refusal| wrong(refusal.to_string()))?,
+        ),
         None => AgentChoice::None,
     };
     for text in [&given.worktree, &given.branch, &given.head].into_iter().flatten() {
@@ -319,7 +353,11 @@ fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {
 
 /// The request with its body read and checked.
 async fn checked(request: Request) -> Result<Request, Turned> {
-    let json = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
+    let json = request
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(is_json);
     if !json {
         let why = "the body must be JSON, sent as Content-Type: application/json";
         return Err(Turned::away(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
@@ -328,19 +366,29 @@ async fn checked(request: Request) -> Result<Request, Turned> {
         let why = format!("the body has more than {} bytes; split the call into several", BODY.max);
         Turned::away(StatusCode::PAYLOAD_TOO_LARGE, why)
     };
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let announced = request
+        .headers()
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > BODY.max as u64) {
         return Err(too_large());
     }
     let (mut parts, body) = request.into_parts();
     let body = match timeout(BODY_PATIENCE, to_bytes(body, BODY.max)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(error)) if error.source().is_some_and(|cause| cause.is::<LengthLimitError>()) => return Err(too_large()),
+        Ok(Err(error)) if error.source().is_some_and(|cause| cause.is::<LengthLimitError>()) => {
+            return Err(too_large());
+        }
         Ok(Err(error)) => {
             let why = format!("the body could not be read: {error}");
             return Err(Turned::away(StatusCode::BAD_REQUEST, why));
         }
-        Err(_) => return Err(Turned::away(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+        Err(_) => {
+            return Err(Turned::away(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body did not arrive in time",
+            ));
+        }
     };
     let marked = body.len();
     let body = body.slice_ref(bom::skip_bytes(&body));
@@ -348,7 +396,10 @@ async fn checked(request: Request) -> Result<Request, Turned> {
         parts.headers.remove(CONTENT_LENGTH);
     }
     if parts.uri.path() == MCP && body.trim_ascii_start().starts_with(b"[") {
-        return Err(Turned::away(StatusCode::BAD_REQUEST, "MCP knows no batches; send one message a request"));
+        return Err(Turned::away(
+            StatusCode::BAD_REQUEST,
+            "MCP knows no batches; send one message a request",
+        ));
     }
     strict::check(&body).map_err(|error| {
         let turned = Turned::away(StatusCode::BAD_REQUEST, &error);

@@ -1,8 +1,8 @@
-//! The HTTP listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket), `/runs`,
-//! `/healthz`, `/readyz`, `/metrics`.
+//! The HTTP listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket),
+//! `/runs`, `/healthz`, `/readyz`, `/metrics`.
 //!
-//! Every request passes the `gate` first. Slow clients are cut off: a request's head and body must arrive in time, and
-//! what is written must be read.
+//! Every request passes the `gate` first. Slow clients are cut off: a request's head and body must
+//! arrive in time, and what is written must be read.
 
 mod cors;
 mod gate;
@@ -70,16 +70,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     #[error(
-        "{address} is not on this machine only; whoever can reach it needs just the token, and the traffic is not \
-             encrypted. Pass --allow-remote if that is meant, and --allow-host NAME for each name that clients use"
+        "{address} is not on this machine only; whoever can reach it needs just the token, and \
+         the traffic is not encrypted. Pass --allow-remote if that is meant, and --allow-host \
+         NAME for each name that clients use"
     )]
     Remote { address: SocketAddr },
     /// Has no `source`, as the message contains it.
-    #[error("cannot listen on {address}: {reason}; is another server there? Choose a port with --listen")]
+    #[error(
+        "cannot listen on {address}: {reason}; is another server there? Choose a port with \
+         --listen"
+    )]
     Failed { address: SocketAddr, reason: io::Error },
 }
 
-/// Binds the address, which other machines may reach only with `allow_remote`. Must be called within a tokio runtime.
+/// Binds the address, which other machines may reach only with `allow_remote`. Must be called
+/// within a tokio runtime.
 ///
 /// # Errors
 /// If other machines could reach the address but must not, or if it is in use.
@@ -97,8 +102,8 @@ pub fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListener, Li
     bound().map_err(|reason| ListenError::Failed { address, reason })
 }
 
-/// Handlers of the paths, behind the gate. The router serves only some of them: what it does per request is noticeable
-/// in a call.
+/// Handlers of the paths, behind the gate. The router serves only some of them: what it does per
+/// request is noticeable in a call.
 struct Doors<H: mcp::Answering> {
     handle: Handle,
     gate: Arc<Gate>,
@@ -126,8 +131,8 @@ impl<H: mcp::Answering> Doors<H> {
 
     async fn lead(&self, request: Request) -> Response {
         match request.uri().path() {
-            // This future is many times as large as the others, and without the box each would be moved as if it were
-            // as large.
+            // This future is many times as large as the others, and without the box each would be
+            // moved as if it were as large.
             gate::MCP => {
                 let body = request.extensions().get().map(|Checked(body): &Checked| body.clone());
                 Box::pin(self.mcp.handle(request, body)).await
@@ -162,10 +167,12 @@ async fn ready(State(handle): State<Handle>) -> Response {
 
 /// Metrics for Prometheus, in its own form unless the reader names the other.
 async fn metrics(State(handle): State<Handle>, headers: HeaderMap) -> Response {
-    let names_open = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains(OPEN_METRICS));
-    let (form, kind) = match headers.get_all(ACCEPT).iter().any(names_open) {
-        true => (Form::Open, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
-        false => (Form::Plain, "text/plain; version=0.0.4; charset=utf-8"),
+    let names_open =
+        |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains(OPEN_METRICS));
+    let (form, kind) = if headers.get_all(ACCEPT).iter().any(names_open) {
+        (Form::Open, "application/openmetrics-text; version=1.0.0; charset=utf-8")
+    } else {
+        (Form::Plain, "text/plain; version=0.0.4; charset=utf-8")
     };
     match handle.metrics(form).await {
         Ok(text) => ([(CONTENT_TYPE, kind)], text).into_response(),
@@ -230,7 +237,10 @@ pub async fn serve<H: mcp::Answering>(
     stop.cancel();
     // An error means that it has already stopped.
     let _ = rpc_stop.stop();
-    if timeout(CLOSE_GRACE, async { tokio::join!(connections.wait(), rpc_stop.stopped()) }).await.is_err() {
+    if timeout(CLOSE_GRACE, async { tokio::join!(connections.wait(), rpc_stop.stopped()) })
+        .await
+        .is_err()
+    {
         tracing::warn!("some clients did not close their connections");
     }
     Ok(())
@@ -242,7 +252,8 @@ fn places() -> usize {
     files.saturating_sub(BOARD_FILES).clamp(1, CONNECTIONS.max)
 }
 
-/// Checks tokens regularly, so that whatever does not pass the gate again ends soon after its token.
+/// Checks tokens regularly, so that whatever does not pass the gate again ends soon after its
+/// token.
 async fn refresh(gate: Arc<Gate>) {
     loop {
         sleep(REFRESH).await;
@@ -250,14 +261,16 @@ async fn refresh(gate: Arc<Gate>) {
     }
 }
 
-/// Answers one connection's requests until it ends or is asked to. A WebSocket then continues in the same slot.
+/// Answers one connection's requests until it ends or is asked to. A WebSocket then continues in
+/// the same slot.
 async fn converse<H: mcp::Answering>(
     stream: TcpStream,
     doors: Arc<Doors<H>>,
     closing: CancellationToken,
     place: Arc<OwnedSemaphorePermit>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    // Without it, Nagle's algorithm holds back a reply's last segment until the one before is acknowledged: 40 ms.
+    // Without it, Nagle's algorithm holds back a reply's last segment until the one before is
+    // acknowledged: 40 ms.
     stream.set_nodelay(true)?;
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_PATIENCE));

@@ -1,5 +1,6 @@
-//! Runs as resources: `GET /runs`, `GET /runs/{id}`, `POST /runs`, for clients that speak neither MCP nor JSON-RPC.
-//! Each calls an operation, with arguments from the query or the body and its reply as the body.
+//! Runs as resources: `GET /runs`, `GET /runs/{id}`, `POST /runs`, for clients that speak neither
+//! MCP nor JSON-RPC. Each calls an operation, with arguments from the query or the body and its
+//! reply as the body.
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -13,18 +14,18 @@ use crate::participant::{CallError, Caller, Handle};
 use crate::rpc::{Checked, bad_arguments};
 use crate::state::refusal::Refusal;
 
-pub const PATH: &str = "/runs";
+pub(super) const PATH: &str = "/runs";
 
 /// The query of a request for runs, which the gate has removed from the URL.
 #[derive(Clone)]
-pub struct Query(pub String);
+pub(super) struct Query(pub String);
 
-pub fn router() -> Router<Handle> {
+pub(super) fn router() -> Router<Handle> {
     Router::new().route(PATH, get(list).post(create)).route("/runs/{id}", get(one))
 }
 
 /// Whether the query of a request for this path is read.
-pub fn has_query(path: &str) -> bool {
+pub(super) fn has_query(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -42,7 +43,8 @@ async fn one(State(handle): State<Handle>, Path(id): Path<String>, request: Requ
 }
 
 async fn create(State(handle): State<Handle>, request: Request) -> Response {
-    let body = request.extensions().get::<Checked>().map(|Checked(body)| body.clone()).unwrap_or_default();
+    let body =
+        request.extensions().get::<Checked>().map(|Checked(body)| body.clone()).unwrap_or_default();
     let (arguments, caller) = (serde_json::from_slice(&body).unwrap_or_default(), caller(&request));
     drop(request);
     if !matches!(arguments, Value::Object(_) | Value::Null) {
@@ -78,9 +80,9 @@ fn status_of(error: &CallError) -> StatusCode {
         CallError::Refused(refusal) => match refusal {
             Refusal::UnknownRun { .. } | Refusal::UnknownSession { .. } => StatusCode::NOT_FOUND,
             Refusal::TokenRole { .. } | Refusal::TokenAgent { .. } => StatusCode::FORBIDDEN,
-            Refusal::SessionExists { .. } | Refusal::SessionBusy { .. } | Refusal::KeyReused { .. } => {
-                StatusCode::CONFLICT
-            }
+            Refusal::SessionExists { .. }
+            | Refusal::SessionBusy { .. }
+            | Refusal::KeyReused { .. } => StatusCode::CONFLICT,
             _ => StatusCode::BAD_REQUEST,
         },
         CallError::UnknownOperation(_) => StatusCode::NOT_FOUND,
@@ -88,16 +90,18 @@ fn status_of(error: &CallError) -> StatusCode {
     }
 }
 
-/// The query as arguments, with numbers where the operations expect them. The operations refuse what they do not
-/// accept.
+/// The query as arguments, with numbers where the operations expect them. The operations refuse
+/// what they do not accept.
 fn queried(request: &Request) -> Map<String, Value> {
     let Some(Query(query)) = request.extensions().get() else { return Map::new() };
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+    let decoded =
+        |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     let arguments = pairs.map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (name, value) = (decoded(name), decoded(value));
-        let number = value.parse::<u64>().ok().filter(|_| matches!(name.as_str(), "limit" | "wait_seconds"));
+        let number =
+            value.parse::<u64>().ok().filter(|_| matches!(name.as_str(), "limit" | "wait_seconds"));
         let value = number.map_or_else(|| Value::from(value), Value::from);
         (name, value)
     });

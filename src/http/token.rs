@@ -1,5 +1,5 @@
-//! The server's own bearer token: 256 bits in a private file, which all servers of the board read and none sends
-//! anywhere.
+//! The server's own bearer token: 256 bits in a private file, which all servers of the board read
+//! and none sends anywhere.
 
 use std::fs::Metadata;
 use std::io::{self, Read, Write};
@@ -19,7 +19,7 @@ use crate::state::digest::hex;
 
 pub const FILE_NAME: &str = "serve.token";
 /// Prefix of a token, by which it can be recognized wherever it turns up.
-pub const PREFIX: &str = "cbt_";
+pub(super) const PREFIX: &str = "cbt_";
 /// Number of hexadecimal digits for 256 bits.
 const DIGITS: usize = 64;
 /// Most bytes of the file: the token, perhaps a byte order mark before it, and a line end.
@@ -35,7 +35,8 @@ pub enum TokenError {
     Failed { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// The token in the file, as last read. Another server may replace it, so the file is checked again and again.
+/// The token in the file, as last read. Another server may replace it, so the file is checked again
+/// and again.
 pub struct Token {
     path: PathBuf,
     known: Mutex<Known>,
@@ -49,8 +50,9 @@ struct Known {
     over: CancellationToken,
 }
 
-/// Time for which a token that was found good need not be checked again. Whoever revokes one waits as long.
-pub const GOOD_FOR: Duration = Duration::from_millis(10);
+/// Time for which a token that was found good need not be checked again. Whoever revokes one waits
+/// as long.
+pub(super) const GOOD_FOR: Duration = Duration::from_millis(10);
 
 /// Device, inode and time of the last change: a difference means another file or other content.
 type Version = (u64, u64, i64, i64);
@@ -84,7 +86,9 @@ impl Token {
         let current = std::fs::symlink_metadata(&self.path).map(|metadata| version(&metadata)).ok();
         if known.version.is_none() || current != known.version {
             match read(&self.path) {
-                Ok(read) if read.text == known.text && known.version.is_some() => known.version = read.version,
+                Ok(read) if read.text == known.text && known.version.is_some() => {
+                    known.version = read.version
+                }
                 Ok(read) => std::mem::replace(&mut *known, read).over.cancel(),
                 Err(error) => {
                     // Warned about only once, since the file is checked again and again.
@@ -97,8 +101,8 @@ impl Token {
         }
     }
 
-    /// If `presented` is the token that the file held when last checked: a handle that is cancelled when it is no
-    /// longer good. The comparison takes constant time.
+    /// If `presented` is the token that the file held when last checked: a handle that is cancelled
+    /// when it is no longer good. The comparison takes constant time.
     pub fn accepts(&self, presented: &[u8]) -> Option<CancellationToken> {
         let known = self.lock();
         let is_same: bool = known.text.as_bytes().ct_eq(presented).into();
@@ -110,16 +114,21 @@ impl Token {
     }
 }
 
-/// Creates the file atomically, so that nobody reads half a token. If two processes do so at once, one of them creates
-/// it.
+/// Creates the file atomically, so that nobody reads half a token. If two processes do so at once,
+/// one of them creates it.
 fn make(path: &Path, replace: bool) -> Result<(), TokenError> {
-    let failed = |action| move |source| TokenError::Failed { action, path: path.to_owned(), source };
+    let failed =
+        |action| move |source| TokenError::Failed { action, path: path.to_owned(), source };
     let mut bytes = [0; DIGITS / 2];
-    getrandom::fill(&mut bytes).map_err(|error| failed("make a token for")(io::Error::other(error)))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| failed("make a token for")(io::Error::other(error)))?;
     let text = format!("{PREFIX}{}", hex(&bytes));
     let dir = path.parent().unwrap_or(Path::new("."));
     // Only its owner can read it, from the first moment.
-    let mut file = tempfile::Builder::new().prefix(".serve-token-").tempfile_in(dir).map_err(failed("write"))?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".serve-token-")
+        .tempfile_in(dir)
+        .map_err(failed("write"))?;
     writeln!(file, "{text}").and_then(|()| file.as_file().sync_all()).map_err(failed("write"))?;
     let placed = if replace { file.persist(path) } else { file.persist_noclobber(path) };
     match placed {
@@ -138,9 +147,13 @@ fn make(path: &Path, replace: bool) -> Result<(), TokenError> {
 fn read(path: &Path) -> Result<Known, TokenError> {
     let failed = |source| TokenError::Failed { action: "read", path: path.to_owned(), source };
     let refuse = |what| Err(TokenError::Unsafe { path: path.to_owned(), what });
-    let missing =
-        || TokenError::Failed { action: "read", path: path.to_owned(), source: io::ErrorKind::NotFound.into() };
-    let file = private::read(path.parent().unwrap_or(Path::new(".")), FILE_NAME)?.ok_or_else(missing)?;
+    let missing = || TokenError::Failed {
+        action: "read",
+        path: path.to_owned(),
+        source: io::ErrorKind::NotFound.into(),
+    };
+    let file =
+        private::read(path.parent().unwrap_or(Path::new(".")), FILE_NAME)?.ok_or_else(missing)?;
     let metadata = file.metadata().map_err(failed)?;
     if metadata.mode() & 0o077 != 0 {
         return refuse("can be read by others");
@@ -187,7 +200,8 @@ mod tests {
         assert_eq!(told, Some(("the server says [redacted: callboard token]".to_owned(), 1)));
         let older = "0123456789abcdef".repeat(4);
         let mut file = std::fs::OpenOptions::new();
-        let mut file = file.write(true).truncate(true).mode(0o600).open(dir.path().join(FILE_NAME)).unwrap();
+        let mut file =
+            file.write(true).truncate(true).mode(0o600).open(dir.path().join(FILE_NAME)).unwrap();
         writeln!(file, "{older}").unwrap();
         assert!(Token::open(dir.path(), false).unwrap().accepts(older.as_bytes()).is_some());
     }

@@ -1,7 +1,7 @@
 //! Tokens that the board's owner hands out, in `tokens.toml`: their hashes, never the tokens.
 //!
-//! Format 1: `version = 1` and for each `[[token]]` its `name`, `role`, `agent?`, `sha256` of the token's text in
-//! hexadecimal digits, `created` and `expires?`.
+//! Format 1: `version = 1` and for each `[[token]]` its `name`, `role`, `agent?`, `sha256` of the
+//! token's text in hexadecimal digits, `created` and `expires?`.
 
 use std::fs::Metadata;
 use std::io::{self, Read, Write};
@@ -53,7 +53,8 @@ pub enum TokensError {
     #[error("cannot {action} {}: {source}; check the disk and the permissions, then try again", path.display())]
     Failed { action: &'static str, path: PathBuf, source: io::Error },
     #[error(
-        "there is a token `{name}` already; choose another --name, or revoke it first: `callboard token revoke {name}`"
+        "there is a token `{name}` already; choose another --name, or revoke it first: `callboard \
+         token revoke {name}`"
     )]
     Taken { name: String },
     #[error("there is no token `{name}`; `callboard token list` shows those there are")]
@@ -108,7 +109,8 @@ pub struct Wish {
 pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
     changed(dir, |tokens| {
         let created = participant::board_time(dir);
-        // Expired tokens stay as long as there is room, so that whoever presents one is told that it has expired.
+        // Expired tokens stay as long as there is room, so that whoever presents one is told that
+        // it has expired.
         if tokens.len() >= limit::TOKENS.max {
             tokens.retain(|token| !token.is_over(created));
         }
@@ -135,13 +137,14 @@ pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
     })
 }
 
-/// Revokes a token. On return, no server begins a call with it, and, unless the machine is busy, its waiting calls and
-/// streams have ended.
+/// Revokes a token. On return, no server begins a call with it, and, unless the machine is busy,
+/// its waiting calls and streams have ended.
 pub fn revoke(dir: &Path, name: &str) -> Result<Entry, TokensError> {
-    let revoked = changed(dir, |tokens| match tokens.iter().position(|token| token.name == name) {
-        Some(place) => Ok(tokens.remove(place)),
-        None => Err(TokensError::Unknown { name: name.chars().take(limit::ID.max).collect() }),
-    })?;
+    let revoked =
+        changed(dir, |tokens| match tokens.iter().position(|token| token.name == name) {
+            Some(place) => Ok(tokens.remove(place)),
+            None => Err(TokensError::Unknown { name: name.chars().take(limit::ID.max).collect() }),
+        })?;
     thread::sleep(GOOD_FOR + REFRESH);
     Ok(revoked)
 }
@@ -152,7 +155,11 @@ pub fn list(dir: &Path) -> Result<Vec<Entry>, TokensError> {
 
 fn checked(name: String) -> Result<String, TokensError> {
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-    if name.is_empty() || name.len() > limit::ID.max || !is_name { Err(TokensError::BadName) } else { Ok(name) }
+    if name.is_empty() || name.len() > limit::ID.max || !is_name {
+        Err(TokensError::BadName)
+    } else {
+        Ok(name)
+    }
 }
 
 /// A free name for a token: the agent's id, or one such as `worker-1`.
@@ -164,9 +171,13 @@ fn free_name(tokens: &[Entry], role: Role, agent: Option<&AgentId>) -> String {
 }
 
 /// Reads, changes and writes the file under the board's lock.
-fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, TokensError>) -> Result<T, TokensError> {
+fn changed<T>(
+    dir: &Path,
+    change: impl FnOnce(&mut Vec<Entry>) -> Result<T, TokensError>,
+) -> Result<T, TokensError> {
     let path = dir.join(FILE_NAME);
-    let failed = |action| move |source| TokensError::Failed { action, path: dir.join(FILE_NAME), source };
+    let failed =
+        |action| move |source| TokensError::Failed { action, path: dir.join(FILE_NAME), source };
     let lock = BoardLock::open(dir)?;
     participant::acquire(&lock)?;
     let outcome = read(dir).and_then(|(_, mut tokens)| {
@@ -174,8 +185,13 @@ fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, Toke
         let document = toml::to_string(&Document { version: VERSION, tokens });
         let text = document.map_err(|error| failed("write")(io::Error::other(error)))?;
         // Only its owner can read it, from the first moment.
-        let mut file = tempfile::Builder::new().prefix(".tokens-").tempfile_in(dir).map_err(failed("write"))?;
-        file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed("write"))?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".tokens-")
+            .tempfile_in(dir)
+            .map_err(failed("write"))?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.as_file().sync_all())
+            .map_err(failed("write"))?;
         file.persist(&path).map_err(|error| failed("write")(error.error))?;
         Ok(outcome)
     });
@@ -183,7 +199,8 @@ fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, Toke
     outcome
 }
 
-/// Device, inode, size, and the times of the last change of content and of metadata: a corrected mode counts, too.
+/// Device, inode, size, and the times of the last change of content and of metadata: a corrected
+/// mode counts, too.
 type Version = (u64, u64, u64, [i64; 4]);
 
 fn version(metadata: &Metadata) -> Version {
@@ -202,8 +219,9 @@ fn read(dir: &Path) -> Result<(Option<Version>, Vec<Entry>), TokensError> {
     let mut text = String::new();
     file.take(LARGEST).read_to_string(&mut text).map_err(failed)?;
     // The faulty text is not repeated, as it contains hashes.
-    let document: Document = toml::from_str(bom::skip(&text))
-        .map_err(|error| TokensError::Invalid { path: path.clone(), detail: error.message().to_owned() })?;
+    let document: Document = toml::from_str(bom::skip(&text)).map_err(|error| {
+        TokensError::Invalid { path: path.clone(), detail: error.message().to_owned() }
+    })?;
     if document.version != VERSION {
         let detail = format!("version {} is not known to this callboard", document.version);
         return Err(TokensError::Invalid { path, detail });
@@ -256,10 +274,12 @@ impl Keyring {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Judges by what was read a moment ago if that accepts the token, and otherwise by the files as they are.
+    /// Judges by what was read a moment ago if that accepts the token, and otherwise by the files
+    /// as they are.
     pub fn judge(&self, presented: &[u8]) -> Verdict {
         if self.is_recent()
-            && let verdict @ (Verdict::Owner { .. } | Verdict::Guest { .. }) = self.compare(presented)
+            && let verdict @ (Verdict::Owner { .. } | Verdict::Guest { .. }) =
+                self.compare(presented)
         {
             return verdict;
         }
@@ -293,19 +313,25 @@ impl Keyring {
         }
         match known.guests.get(found as usize) {
             None => Verdict::Stranger,
-            Some(guest) if guest.over.is_cancelled() => Verdict::Expired { name: guest.entry.name.clone() },
-            Some(guest) => Verdict::Guest { principal: Arc::clone(&guest.principal), over: guest.over.clone() },
+            Some(guest) if guest.over.is_cancelled() => {
+                Verdict::Expired { name: guest.entry.name.clone() }
+            }
+            Some(guest) => {
+                Verdict::Guest { principal: Arc::clone(&guest.principal), over: guest.over.clone() }
+            }
         }
     }
 
-    /// Reads the files if they have changed, and cancels what has ended. If a file cannot be read, none of its tokens
-    /// is accepted.
+    /// Reads the files if they have changed, and cancels what has ended. If a file cannot be read,
+    /// none of its tokens is accepted.
     pub fn refresh(&self) {
         let looked_at = Some(Instant::now());
         self.owner.look();
         let now = participant::board_time(&self.dir);
         let mut known = self.lock();
-        let found = std::fs::symlink_metadata(self.dir.join(FILE_NAME)).ok().map(|metadata| version(&metadata));
+        let found = std::fs::symlink_metadata(self.dir.join(FILE_NAME))
+            .ok()
+            .map(|metadata| version(&metadata));
         if found != known.version {
             let before = std::mem::take(&mut *known);
             let (version, entries) = read(&self.dir).unwrap_or_else(|error| {
@@ -313,8 +339,8 @@ impl Keyring {
                     tracing::warn!(%error, "no token but the owner's is accepted");
                 }
                 known.unread = found;
-                // Without a version, it is read again until that succeeds: the reason may pass without a change of the
-                // file.
+                // Without a version, it is read again until that succeeds: the reason may pass
+                // without a change of the file.
                 (None, Vec::new())
             });
             let guests = entries.into_iter().map(|entry| {
@@ -326,11 +352,17 @@ impl Keyring {
                 before.guests.iter().find(same).cloned().unwrap_or_else(|| Guest::of(entry.clone()))
             });
             (known.version, known.guests) = (version, guests.collect());
-            let is_kept = |old: &Guest| known.guests.iter().any(|guest| Arc::ptr_eq(&guest.principal, &old.principal));
+            let is_kept = |old: &Guest| {
+                known.guests.iter().any(|guest| Arc::ptr_eq(&guest.principal, &old.principal))
+            };
             before.guests.iter().filter(|old| !is_kept(old)).for_each(|old| old.over.cancel());
         }
         known.looked_at = looked_at;
-        known.guests.iter().filter(|guest| guest.entry.is_over(now)).for_each(|guest| guest.over.cancel());
+        known
+            .guests
+            .iter()
+            .filter(|guest| guest.entry.is_over(now))
+            .for_each(|guest| guest.over.cancel());
     }
 }
 
@@ -354,10 +386,16 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join(".coordination");
         directory::prepare(&dir).unwrap();
-        let wish = |name: &str| Wish { name: Some(name.to_owned()), role: Role::Worker, agent: None, days: None };
+        let wish = |name: &str| Wish {
+            name: Some(name.to_owned()),
+            role: Role::Worker,
+            agent: None,
+            days: None,
+        };
         let (first, _) = add(&dir, wish("first")).unwrap();
         changed(&dir, |tokens| {
-            let more = (1..limit::TOKENS.max).map(|number| Entry { name: number.to_string(), ..first.clone() });
+            let more = (1..limit::TOKENS.max)
+                .map(|number| Entry { name: number.to_string(), ..first.clone() });
             tokens.extend(more);
             Ok(())
         })
@@ -379,7 +417,8 @@ mod tests {
         let dir = place.path().join(".coordination");
         directory::prepare(&dir).unwrap();
         let keyring = Keyring::open(&dir, Token::open(&dir, false).unwrap()).unwrap();
-        let wish = Wish { name: Some("ci".to_owned()), role: Role::Worker, agent: None, days: None };
+        let wish =
+            Wish { name: Some("ci".to_owned()), role: Role::Worker, agent: None, days: None };
         let (_, text) = add(&dir, wish).unwrap();
         assert!(matches!(keyring.judge(text.as_bytes()), Verdict::Guest { .. }));
         revoke(&dir, "ci").unwrap();

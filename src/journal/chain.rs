@@ -11,18 +11,18 @@ pub type Hash = [u8; 32];
 
 /// The seq and hash of an event, to which the next one is chained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub(super) struct Link {
     pub seq: u64,
     pub hash: Hash,
 }
 
 impl Link {
     /// The link before the first event.
-    pub const ROOT: Self = Self { seq: 0, hash: [0; 32] };
+    pub(super) const ROOT: Self = Self { seq: 0, hash: [0; 32] };
 }
 
 /// The columns of `events` without the hash.
-pub struct Row {
+pub(super) struct Row {
     pub seq: u64,
     pub batch_id: String,
     pub v: u32,
@@ -36,7 +36,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn of(recorded: &Recorded, batch: &BatchId) -> Result<Self, JournalError> {
+    pub(super) fn of(recorded: &Recorded, batch: &BatchId) -> Result<Self, JournalError> {
         let idempotency = recorded.idempotency.as_ref();
         Ok(Self {
             seq: recorded.seq,
@@ -52,9 +52,9 @@ impl Row {
         })
     }
 
-    /// SHA-256 of the previous row's hash and every column, each as its length in eight bytes and then its bytes.
-    /// Numbers are little-endian; NULL has the length 2^64 - 1 and no bytes.
-    pub fn hash(&self, previous: &Hash) -> Hash {
+    /// SHA-256 of the previous row's hash and every column, each as its length in eight bytes and
+    /// then its bytes. Numbers are little-endian; NULL has the length 2^64 - 1 and no bytes.
+    pub(super) fn hash(&self, previous: &Hash) -> Hash {
         let seq = self.seq.to_le_bytes();
         let v = self.v.to_le_bytes();
         let at_ms = self.at_ms.to_le_bytes();
@@ -80,22 +80,32 @@ impl Row {
     }
 
     /// The link of this row, if it is what was written after `previous`.
-    pub fn verify(&self, previous: &Link, stored: &[u8]) -> Result<Link, JournalError> {
+    pub(super) fn verify(&self, previous: &Link, stored: &[u8]) -> Result<Link, JournalError> {
         if self.seq != previous.seq + 1 {
             return Err(damaged(previous.seq + 1, "it is missing"));
         }
         let hash = self.hash(&previous.hash);
         if hash != stored {
-            return Err(damaged(self.seq, "its hash does not follow from its content and the event before"));
+            return Err(damaged(
+                self.seq,
+                "its hash does not follow from its content and the event before",
+            ));
         }
         Ok(Link { seq: self.seq, hash })
     }
 
-    /// The event of a verified row. Its body is as it was written, so what cannot be read is newer than this build.
-    pub fn recorded(self) -> Result<Recorded, JournalError> {
+    /// The event of a verified row. Its body is as it was written, so what cannot be read is newer
+    /// than this build.
+    pub(super) fn recorded(self) -> Result<Recorded, JournalError> {
         let event = match serde_json::from_str::<Event>(&self.body) {
             Ok(event) if self.v <= VERSION => event,
-            _ => return Err(JournalError::UnknownKind { seq: self.seq, kind: self.kind, v: self.v }),
+            _ => {
+                return Err(JournalError::UnknownKind {
+                    seq: self.seq,
+                    kind: self.kind,
+                    v: self.v,
+                });
+            }
         };
         if event.kind() != self.kind {
             return Err(damaged(self.seq, "its kind is not that of its body"));
@@ -112,6 +122,6 @@ impl Row {
     }
 }
 
-pub fn damaged(seq: u64, detail: impl Into<String>) -> JournalError {
+pub(super) fn damaged(seq: u64, detail: impl Into<String>) -> JournalError {
     JournalError::Damaged { seq, detail: detail.into() }
 }

@@ -1,5 +1,5 @@
-//! A journal that lasts as long as its process: for tests and simulation. It fails, and loses what was not synced, the
-//! way that SQLite's write-ahead log does where commits are not synced.
+//! A journal that lasts as long as its process: for tests and simulation. It fails, and loses what
+//! was not synced, the way that SQLite's write-ahead log does where commits are not synced.
 
 use std::collections::HashSet;
 use std::io;
@@ -54,8 +54,8 @@ impl MemoryJournal {
         self.disk().next = fate;
     }
 
-    /// Does what happens when the first process opens the journal after all others have died: a torn batch is found,
-    /// too, though still unsynced.
+    /// Does what happens when the first process opens the journal after all others have died: a
+    /// torn batch is found, too, though still unsynced.
     pub fn recover(&self) {
         let mut disk = self.disk();
         let torn = disk.torn.take();
@@ -102,7 +102,12 @@ impl Journal for MemoryJournal {
         Ok(head(&self.disk().batches))
     }
 
-    fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), AppendError> {
+    fn append(
+        &mut self,
+        expected: u64,
+        batch: &BatchId,
+        events: &[Recorded],
+    ) -> Result<(), AppendError> {
         check_sequence(expected, events).map_err(AppendError::Failed)?;
         let mut disk = self.disk();
         let head = head(&disk.batches);
@@ -134,7 +139,9 @@ impl Journal for MemoryJournal {
         if after > head {
             return Err(damaged(after, "it is missing"));
         }
-        let start = disk.batches.partition_point(|batch| batch.events.last().is_some_and(|last| last.seq <= after));
+        let start = disk
+            .batches
+            .partition_point(|batch| batch.events.last().is_some_and(|last| last.seq <= after));
         let events = disk.batches[start..].iter().flat_map(|batch| &batch.events);
         Ok(events.filter(|recorded| recorded.seq > after).take(limit).cloned().collect())
     }
@@ -146,7 +153,8 @@ impl Journal for MemoryJournal {
     fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError> {
         let disk = self.disk();
         let backwards = disk.batches.iter().rev().flat_map(|batch| batch.events.iter().rev());
-        let keyed = backwards.filter_map(|recorded| Some((recorded, &recorded.idempotency.as_ref()?.key)));
+        let keyed =
+            backwards.filter_map(|recorded| Some((recorded, &recorded.idempotency.as_ref()?.key)));
         let mut keys = HashSet::new();
         let of_newest = keyed.take_while(|(_, key)| {
             keys.insert(*key);
@@ -172,7 +180,14 @@ mod tests {
     fn event(seq: u64) -> Recorded {
         let event = Event::PlanSet { goal: format!("goal {seq}"), master_plan: None };
         let participant = ParticipantId::trusted("p-1");
-        Recorded { seq, at: Timestamp::default(), participant, actor: None, idempotency: None, event }
+        Recorded {
+            seq,
+            at: Timestamp::default(),
+            participant,
+            actor: None,
+            idempotency: None,
+            event,
+        }
     }
 
     fn append(journal: &mut MemoryJournal, seq: u64) -> Result<(), AppendError> {
@@ -207,7 +222,10 @@ mod tests {
                 journal.settle_for_good();
             }
             journal.recover();
-            assert_eq!(journal.holds_batch(&BatchId::new("torn")).expect("an answer"), !overwrites && !settles);
+            assert_eq!(
+                journal.holds_batch(&BatchId::new("torn")).expect("an answer"),
+                !overwrites && !settles
+            );
         }
     }
 }

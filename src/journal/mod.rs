@@ -1,5 +1,5 @@
-//! Every event, in order: the truth of a board. What [`Journal::append`] has taken survives the death of the process,
-//! and a power loss, too, once it has been settled.
+//! Every event, in order: the truth of a board. What [`Journal::append`] has taken survives the
+//! death of the process, and a power loss, too, once it has been settled.
 //!
 //! Events are chained by hashes, so that a reader notices any that were changed, lost or inserted.
 
@@ -19,7 +19,12 @@ pub trait Journal: Send {
     fn head(&self) -> Result<u64, JournalError>;
 
     /// Appends all of `events` or none. `expected` is the `seq` before the first of them.
-    fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), AppendError>;
+    fn append(
+        &mut self,
+        expected: u64,
+        batch: &BatchId,
+        events: &[Recorded],
+    ) -> Result<(), AppendError>;
 
     /// At most `limit` events that follow event `after`, oldest first, verified.
     fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError>;
@@ -27,7 +32,8 @@ pub trait Journal: Send {
     /// Whether an append with this batch id was taken: the answer to [`AppendError::Unknown`].
     fn holds_batch(&self, batch: &BatchId) -> Result<bool, JournalError>;
 
-    /// The events of the `newest` calls that have an idempotency key, oldest first. All events of a call have its key.
+    /// The events of the `newest` calls that have an idempotency key, oldest first. All events of a
+    /// call have its key.
     fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError>;
 
     fn board_id(&self) -> Result<Option<String>, JournalError>;
@@ -68,44 +74,58 @@ pub enum JournalError {
     Exists { path: PathBuf },
     #[error("{} cannot be read as a journal ({source}); keep it as it is and run `callboard doctor`", path.display())]
     Unreadable { path: PathBuf, source: rusqlite::Error },
-    #[error("event {seq} of the journal is damaged: {detail}; stop writing and run `callboard doctor`")]
+    #[error(
+        "event {seq} of the journal is damaged: {detail}; stop writing and run `callboard doctor`"
+    )]
     Damaged { seq: u64, detail: String },
-    #[error("event {seq} ({kind}, version {v}) was written by a newer callboard; restart this process to use it")]
+    #[error(
+        "event {seq} ({kind}, version {v}) was written by a newer callboard; restart this process \
+         to use it"
+    )]
     UnknownKind { seq: u64, kind: String, v: u32 },
-    #[error("the journal has format {found} and this callboard knows up to {supported}; update callboard and restart")]
+    #[error(
+        "the journal has format {found} and this callboard knows up to {supported}; update \
+         callboard and restart"
+    )]
     NewerFormat { found: u32, supported: u32 },
     #[error("another program has kept the journal locked for 5 seconds; close it and try again")]
     Busy,
-    #[error("the journal was deleted, and another process has taken over what was in it; try again")]
+    #[error(
+        "the journal was deleted, and another process has taken over what was in it; try again"
+    )]
     Superseded,
     #[error("no space is left for the journal; free some and try again")]
     Full,
     #[error("{0}; see to the permissions and the disk, then try again")]
     Io(#[from] io::Error),
     #[error(
-        "event {found} was to be written in the place of event {seq}; this is a defect of callboard, please report it"
+        "event {found} was to be written in the place of event {seq}; this is a defect of \
+         callboard, please report it"
     )]
     OutOfOrder { seq: u64, found: u64 },
-    #[error("an event cannot be written as JSON ({0}); this is a defect of callboard, please report it")]
+    #[error(
+        "an event cannot be written as JSON ({0}); this is a defect of callboard, please report it"
+    )]
     Unwritable(#[from] serde_json::Error),
     #[error("the journal's database failed ({0}); see to the disk, then run `callboard doctor`")]
     Sqlite(#[source] rusqlite::Error),
 }
 
 impl JournalError {
-    /// Whether the write itself failed, not the sync after it: then the log has no whole batch that could come back
-    /// after a crash.
+    /// Whether the write itself failed, not the sync after it: then the log has no whole batch that
+    /// could come back after a crash.
     pub fn is_of_write(&self) -> bool {
         match self {
             Self::Full => true,
-            Self::Sqlite(error) => {
-                error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE)
-            }
+            Self::Sqlite(error) => error
+                .sqlite_error()
+                .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE),
             _ => false,
         }
     }
 
-    /// Whether the journal is not what was written: then trying again will not help, as it may with a disk or a lock.
+    /// Whether the journal is not what was written: then trying again will not help, as it may with
+    /// a disk or a lock.
     pub fn is_damage(&self) -> bool {
         use rusqlite::ErrorCode;
         match self {
@@ -113,7 +133,10 @@ impl JournalError {
             Self::Unreadable { source, .. } | Self::Sqlite(source) => match source {
                 rusqlite::Error::SqliteFailure(failure, _) => matches!(
                     failure.code,
-                    ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch | ErrorCode::Unknown
+                    ErrorCode::DatabaseCorrupt
+                        | ErrorCode::NotADatabase
+                        | ErrorCode::TypeMismatch
+                        | ErrorCode::Unknown
                 ),
                 // A table or column is missing.
                 rusqlite::Error::SqlInputError { .. } => true,

@@ -1,10 +1,11 @@
 //! The journal of one machine: `journal.db`, SQLite with a write-ahead log.
 //!
-//! Format 2: `meta` holds `board_id` and `format`; `events` has one row for each event that is not in the archive
-//! (`compaction.rs`), with the event's JSON as its `body` and a `hash` as described in `chain.rs`. Format 1 had no
-//! archive and is upgraded when it is opened. A journal that begins with a state that has a history of its own has that
-//! state's `seq` as `base` in `meta`, and its first event, an import of that state, has the next one. A deleted journal
-//! that a process has made another of names that process as `superseded` in `meta`. While a process has the file open,
+//! Format 2: `meta` holds `board_id` and `format`; `events` has one row for each event that is not
+//! in the archive (`compaction.rs`), with the event's JSON as its `body` and a `hash` as described
+//! in `chain.rs`. Format 1 had no archive and is upgraded when it is opened. A journal that begins
+//! with a state that has a history of its own has that state's `seq` as `base` in `meta`, and its
+//! first event, an import of that state, has the next one. A deleted journal that a process has
+//! made another of names that process as `superseded` in `meta`. While a process has the file open,
 //! nothing in it but SQLite may open it: closing another handle would drop SQLite's locks.
 
 mod compaction;
@@ -48,9 +49,9 @@ pub const FORMAT: u32 = 2;
 
 /// Page size of a new journal, in bytes.
 const PAGE: u32 = 2_048;
-/// Pages in the log at which SQLite checkpoints: it copies them into the database and restarts the log. Whoever commits
-/// waits for that, and most pages are written again and again, so with a long log it happens less often and copies less
-/// in total.
+/// Pages in the log at which SQLite checkpoints: it copies them into the database and restarts the
+/// log. Whoever commits waits for that, and most pages are written again and again, so with a long
+/// log it happens less often and copies less in total.
 pub const LOG_PAGES: u32 = 4_000;
 /// Estimated size of an events row without its body, in bytes.
 const ABOUT_A_ROW: u64 = 128;
@@ -73,8 +74,8 @@ const SCHEMA: &str = "
         hash BLOB NOT NULL
     ) STRICT;";
 
-/// Upgrades format 1, whose indexes go: each is one more page that a commit writes, and what is looked for is among the
-/// newest rows.
+/// Upgrades format 1, whose indexes go: each is one more page that a commit writes, and what is
+/// looked for is among the newest rows.
 const FROM_FORMAT_1: &str = "
     DROP INDEX IF EXISTS events_batch;
     DROP INDEX IF EXISTS events_idem;
@@ -83,7 +84,8 @@ const FROM_FORMAT_1: &str = "
 const HEAD: &str = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1";
 
 const INSERT: &str = "
-    INSERT INTO events(seq, batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body, hash)
+    INSERT INTO events(seq, batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, \
+                      body, hash)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
 const READ: &str = "
@@ -106,7 +108,8 @@ const KEYS: &str = "
 
 /// A batch is looked for right after its append, so among the newest rows.
 const HOLDS: &str = "
-    SELECT 1 FROM (SELECT batch_id FROM events ORDER BY seq DESC LIMIT 10000) WHERE batch_id = ?1 LIMIT 1";
+    SELECT 1 FROM (SELECT batch_id FROM events ORDER BY seq DESC LIMIT 10000) WHERE batch_id = ?1 \
+                     LIMIT 1";
 
 /// Device and inode.
 pub type Identity = (u64, u64);
@@ -123,8 +126,10 @@ pub fn sync_log(dir: &Path) -> Result<(), JournalError> {
 fn write_out(log: &File) {
     use std::os::fd::AsRawFd;
 
-    // SAFETY: the descriptor stays open while `log` is borrowed, and the call takes numbers and no pointer.
-    let begun = unsafe { libc::sync_file_range(log.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    // SAFETY: the descriptor stays open while `log` is borrowed, and the call takes numbers and no
+    // pointer.
+    let begun =
+        unsafe { libc::sync_file_range(log.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
     if begun != 0 {
         tracing::debug!(error = %io::Error::last_os_error(), "the log is written out when it is synced");
     }
@@ -140,8 +145,8 @@ pub struct SqliteJournal {
     has_log: bool,
     /// The seq before the first event.
     base: u64,
-    /// The newest event that this process has read or written. What comes after it must be chained to it, so a history
-    /// that was exchanged under a running process is noticed.
+    /// The newest event that this process has read or written. What comes after it must be chained
+    /// to it, so a history that was exchanged under a running process is noticed.
     last: Cell<Option<Link>>,
     /// The newest event in the journal, while the transaction of an append is open.
     begun: Cell<Option<Link>>,
@@ -186,20 +191,28 @@ impl SqliteJournal {
             return Err(JournalError::NotFound { path });
         }
         if let Some(base) = journal.meta("base")? {
-            journal.base = base.parse().map_err(|_| damaged(0, format!("it cannot begin behind event {base}")))?;
+            journal.base = base
+                .parse()
+                .map_err(|_| damaged(0, format!("it cannot begin behind event {base}")))?;
         }
         journal.bring_up_runs()?;
         Ok(journal)
     }
 
-    /// Makes the journal of a new board, readable by its owner only. The caller holds the board's lock.
+    /// Makes the journal of a new board, readable by its owner only. The caller holds the board's
+    /// lock.
     pub fn create(dir: &Path, board_id: &str) -> Result<Self, JournalError> {
         Self::create_with(dir, board_id, &BatchId::new(""), &[])
     }
 
-    /// Makes the journal of a new board with its first events already in it. If these do not begin with event 1, the
-    /// first must bring along everything before it.
-    pub fn create_with(dir: &Path, board_id: &str, batch: &BatchId, events: &[Recorded]) -> Result<Self, JournalError> {
+    /// Makes the journal of a new board with its first events already in it. If these do not begin
+    /// with event 1, the first must bring along everything before it.
+    pub fn create_with(
+        dir: &Path,
+        board_id: &str,
+        batch: &BatchId,
+        events: &[Recorded],
+    ) -> Result<Self, JournalError> {
         let base = events.first().map_or(0, |first| first.seq.saturating_sub(1));
         check_sequence(base, events)?;
         let path = dir.join(FILE_NAME);
@@ -228,9 +241,9 @@ impl SqliteJournal {
         self.base
     }
 
-    /// From here on a commit is over when it is written, and durable when this process, or another, has settled it: so
-    /// one sync serves the commits of many (group commit), and others commit while it is under way. If there is no log,
-    /// SQLite goes on syncing each commit.
+    /// From here on a commit is over when it is written, and durable when this process, or another,
+    /// has settled it: so one sync serves the commits of many (group commit), and others commit
+    /// while it is under way. If there is no log, SQLite goes on syncing each commit.
     pub fn defer_syncs(&mut self, dir: &Path) -> Result<(), JournalError> {
         if self.has_log
             && let Some(log) = private::read(dir, LOG_NAME).map_err(io::Error::from)?
@@ -241,7 +254,8 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// Reopens the journal, and remembers whether a sync has failed; `None` when another file is in its place.
+    /// Reopens the journal, and remembers whether a sync has failed; `None` when another file is in
+    /// its place.
     pub fn reopened(&self, dir: &Path) -> Result<Option<Self>, JournalError> {
         let mut journal = Self::open(dir)?;
         if journal.identity != self.identity {
@@ -252,8 +266,8 @@ impl SqliteJournal {
         Ok(Some(journal))
     }
 
-    /// The log, for another thread to sync; [`SqliteJournal::synced`] must then be given the result. `None` when SQLite
-    /// syncs it, or a sync has failed.
+    /// The log, for another thread to sync; [`SqliteJournal::synced`] must then be given the
+    /// result. `None` when SQLite syncs it, or a sync has failed.
     pub fn log(&self) -> Option<Arc<File>> {
         self.log.as_ref().filter(|_| !self.has_failed.get()).map(Arc::clone)
     }
@@ -272,8 +286,9 @@ impl SqliteJournal {
         self.durable.set(self.durable.get().max(seq));
     }
 
-    /// Takes the result of a sync of the log that began after the events up to `seq` were written. If a sync has
-    /// failed, another that succeeds would prove nothing, so they are checkpointed into the database instead.
+    /// Takes the result of a sync of the log that began after the events up to `seq` were written.
+    /// If a sync has failed, another that succeeds would prove nothing, so they are
+    /// checkpointed into the database instead.
     pub fn synced(&self, seq: u64, synced: io::Result<()>) -> Result<(), JournalError> {
         if let Err(error) = synced {
             tracing::error!(%error, "the journal's log could not be synced");
@@ -286,16 +301,17 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// Asks the kernel to begin writing the log to the disk, so that settling it takes less time. That proves nothing,
-    /// and where it is not possible nothing is lost.
+    /// Asks the kernel to begin writing the log to the disk, so that settling it takes less time.
+    /// That proves nothing, and where it is not possible nothing is lost.
     pub fn hasten(&self) {
         if let Some(log) = self.log() {
             write_out(&log);
         }
     }
 
-    /// Makes the events up to `seq` durable, which this process has read or written. A process that was killed between
-    /// writing its log and syncing it may have left events that the next one finds and a power loss would undo.
+    /// Makes the events up to `seq` durable, which this process has read or written. A process that
+    /// was killed between writing its log and syncing it may have left events that the next one
+    /// finds and a power loss would undo.
     pub fn settle(&self, seq: u64) -> Result<(), JournalError> {
         if self.is_settled(seq) {
             return Ok(());
@@ -309,13 +325,13 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// Makes the events up to `seq` durable and truncates the log, so that what cannot be read will not come back: an
-    /// append that failed may still be in the log, after its end.
+    /// Makes the events up to `seq` durable and truncates the log, so that what cannot be read will
+    /// not come back: an append that failed may still be in the log, after its end.
     pub fn settle_for_good(&self, seq: u64) -> Result<(), JournalError> {
         match self.take_log_in("TRUNCATE") {
             Err(JournalError::Busy) => return Err(JournalError::Busy),
-            // The kernel reports a failure once through each handle, so SQLite may have met the one that is already
-            // known.
+            // The kernel reports a failure once through each handle, so SQLite may have met the one
+            // that is already known.
             Err(_) => self.take_log_in("TRUNCATE")?,
             Ok(()) => {}
         }
@@ -330,19 +346,20 @@ impl SqliteJournal {
         checkpoint(&self.connection, mode)
     }
 
-    /// The size that the database would have without the archive, including what is still in its log, in bytes. It
-    /// grows with every event.
+    /// The size that the database would have without the archive, including what is still in its
+    /// log, in bytes. It grows with every event.
     pub fn bytes(&self) -> Result<u64, JournalError> {
         let pragma = "
             SELECT (page_count - freelist_count) * page_size
-                + COALESCE((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'archive_saves'), 0)
+                + COALESCE((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'archive_saves'), \
+                      0)
             FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
         let mut statement = self.connection.prepare_cached(pragma)?;
         Ok(statement.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
     }
 
-    /// A number that rises by about as many bytes as the journal does, for what this process reads and writes. Costs
-    /// nothing to ask for.
+    /// A number that rises by about as many bytes as the journal does, for what this process reads
+    /// and writes. Costs nothing to ask for.
     pub fn passed(&self) -> u64 {
         self.passed.get()
     }
@@ -359,8 +376,9 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// Opens the transaction of the next append, so that nothing comes between what is read from here on and the
-    /// append. Waits for whoever holds SQLite's own lock, even if nothing will be appended.
+    /// Opens the transaction of the next append, so that nothing comes between what is read from
+    /// here on and the append. Waits for whoever holds SQLite's own lock, even if nothing will
+    /// be appended.
     pub fn begin_append(&self) -> Result<(), JournalError> {
         let (transaction, head) = self.begin()?;
         self.begun.set(Some(head));
@@ -383,7 +401,8 @@ impl SqliteJournal {
         }
     }
 
-    /// Appends like [`Journal::append`], and also writes what follows from the events to the tables of runs.
+    /// Appends like [`Journal::append`], and also writes what follows from the events to the tables
+    /// of runs.
     pub fn append_with(
         &mut self,
         expected: u64,
@@ -392,7 +411,8 @@ impl SqliteJournal {
         of_runs: &Rows,
     ) -> Result<(), AppendError> {
         check_sequence(expected, events).map_err(AppendError::Failed)?;
-        let rows = events.iter().map(|recorded| Row::of(recorded, batch)).collect::<Result<Vec<_>, _>>();
+        let rows =
+            events.iter().map(|recorded| Row::of(recorded, batch)).collect::<Result<Vec<_>, _>>();
         let rows = rows.map_err(AppendError::Failed)?;
         let known = self.last.get();
         let (transaction, mut link) = match self.begun.take() {
@@ -406,7 +426,10 @@ impl SqliteJournal {
             return Err(AppendError::Failed(JournalError::Superseded));
         }
         if known.is_some_and(|known| known.seq == link.seq && known != link) {
-            return Err(AppendError::Failed(damaged(link.seq, "it is not the event that this process knows")));
+            return Err(AppendError::Failed(damaged(
+                link.seq,
+                "it is not the event that this process knows",
+            )));
         }
         for row in &rows {
             self.pass(row);
@@ -439,9 +462,11 @@ impl SqliteJournal {
         if found == FORMAT {
             return Ok(());
         }
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let format: String =
-            transaction.query_row("SELECT value FROM meta WHERE key = 'format'", [], |row| row.get(0))?;
+            transaction
+                .query_row("SELECT value FROM meta WHERE key = 'format'", [], |row| row.get(0))?;
         // Another process may have done it meanwhile.
         if format == found.to_string() {
             transaction.execute_batch(compaction::SCHEMA)?;
@@ -451,7 +476,8 @@ impl SqliteJournal {
     }
 
     fn meta(&self, key: &str) -> Result<Option<String>, JournalError> {
-        let mut statement = self.connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+        let mut statement =
+            self.connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
         Ok(statement.query_row([key], |row| row.get(0)).optional()?)
     }
 
@@ -463,14 +489,16 @@ impl SqliteJournal {
         if let Some(last) = self.last.get().filter(|last| last.seq == after) {
             return Ok(last);
         }
-        let mut statement = self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
+        let mut statement =
+            self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
         let link = statement.query_row([after.cast_signed()], read_link).optional()?;
-        let link = if link.is_none() { compaction::link_at(&self.connection, after)? } else { link };
+        let link =
+            if link.is_none() { compaction::link_at(&self.connection, after)? } else { link };
         link.ok_or_else(|| damaged(after, "it is missing"))
     }
 
-    /// Passes at most `limit` rows after `link` to `take`, each verified and with its own link, until `take` breaks;
-    /// returns the last link.
+    /// Passes at most `limit` rows after `link` to `take`, each verified and with its own link,
+    /// until `take` breaks; returns the last link.
     fn rows_after(
         &self,
         mut link: Link,
@@ -514,8 +542,8 @@ impl SqliteJournal {
         }
     }
 
-    /// Passes the events of [`read_from`](Journal::read_from) to `take` one by one, until it breaks, so that large
-    /// events are never in memory together.
+    /// Passes the events of [`read_from`](Journal::read_from) to `take` one by one, until it
+    /// breaks, so that large events are never in memory together.
     pub fn each_from(
         &self,
         after: u64,
@@ -567,7 +595,12 @@ impl Journal for SqliteJournal {
         Ok(head(&self.connection, self.root())?.seq)
     }
 
-    fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), AppendError> {
+    fn append(
+        &mut self,
+        expected: u64,
+        batch: &BatchId,
+        events: &[Recorded],
+    ) -> Result<(), AppendError> {
         self.append_with(expected, batch, events, &Rows::default())
     }
 
@@ -605,7 +638,8 @@ impl Journal for SqliteJournal {
     }
 }
 
-/// The transaction of an append, with statements that are prepared once. Dropped before its COMMIT, it rolls back.
+/// The transaction of an append, with statements that are prepared once. Dropped before its COMMIT,
+/// it rolls back.
 struct Transaction<'a>(&'a Connection);
 
 impl<'a> Transaction<'a> {
@@ -632,12 +666,16 @@ fn roll_back(connection: &Connection) {
     }
 }
 
-/// Opens the database; also returns whether it has a log: some file systems cannot share the memory of its index.
+/// Opens the database; also returns whether it has a log: some file systems cannot share the memory
+/// of its index.
 fn connect(path: &Path) -> Result<(Connection, bool), rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
     take_log_in_at_end(&connection, false);
-    // Otherwise SQLite prepares a statement again whenever its LIMIT is another, which is at every commit.
+    // Otherwise SQLite prepares a statement again whenever its LIMIT is another, which is at every
+    // commit.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let has_log = set_up(&connection)?;
@@ -645,19 +683,22 @@ fn connect(path: &Path) -> Result<(Connection, bool), rusqlite::Error> {
     Ok((connection, has_log))
 }
 
-/// Sets how commits are written, also for the database that the bench compares the journal with. Returns whether there
-/// is a log.
+/// Sets how commits are written, also for the database that the bench compares the journal with.
+/// Returns whether there is a log.
 pub fn set_up(connection: &Connection) -> Result<bool, rusqlite::Error> {
-    // Affects a new journal only. A commit writes whole pages, and most events are a fraction of one.
+    // Affects a new journal only. A commit writes whole pages, and most events are a fraction of
+    // one.
     connection.pragma_update(None, "page_size", PAGE)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;")?;
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;",
+    )?;
     Ok(mode == "wal")
 }
 
-/// Sets whether the last connection checkpoints the write-ahead log when it is closed. One that only reads must not:
-/// what is damaged is to be kept as it is.
+/// Sets whether the last connection checkpoints the write-ahead log when it is closed. One that
+/// only reads must not: what is damaged is to be kept as it is.
 fn take_log_in_at_end(connection: &Connection, take: bool) {
     drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !take));
 }
@@ -669,7 +710,8 @@ fn unreadable(path: &Path, error: impl Into<JournalError>) -> JournalError {
     }
 }
 
-/// Begins a journal under another name, which it has until it is complete: a crash leaves no journal without tables.
+/// Begins a journal under another name, which it has until it is complete: a crash leaves no
+/// journal without tables.
 fn begin(dir: &Path) -> io::Result<PathBuf> {
     let unfinished = dir.join(format!(".{FILE_NAME}.{}.tmp", std::process::id()));
     remove_database(&unfinished)?;
@@ -693,8 +735,8 @@ fn put_in_place(unfinished: &Path, dir: &Path) -> Result<SqliteJournal, JournalE
     if journal.identity == identity { Ok(journal) } else { Err(JournalError::NotFound { path }) }
 }
 
-/// Renames, but replaces nothing: two processes that make a journal at once may have different locks, if somebody
-/// deletes those, too.
+/// Renames, but replaces nothing: two processes that make a journal at once may have different
+/// locks, if somebody deletes those, too.
 fn rename_to_nothing(unfinished: &Path, path: &Path) -> Result<(), JournalError> {
     match renameat_with(CWD, unfinished, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
@@ -707,8 +749,12 @@ fn rename_to_nothing(unfinished: &Path, path: &Path) -> Result<(), JournalError>
 
 fn identity_of(path: &Path) -> Result<Identity, JournalError> {
     match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(JournalError::NotFound { path: path.to_owned() }),
-        metadata => metadata.map(|metadata| (metadata.dev(), metadata.ino())).map_err(JournalError::from),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(JournalError::NotFound { path: path.to_owned() })
+        }
+        metadata => {
+            metadata.map(|metadata| (metadata.dev(), metadata.ino())).map_err(JournalError::from)
+        }
     }
 }
 
@@ -727,7 +773,8 @@ fn initialise(
     let meta = "INSERT INTO meta(key, value) VALUES ('board_id', ?1), ('format', ?2)";
     transaction.execute(meta, params![board_id, FORMAT.to_string()])?;
     if base > 0 {
-        transaction.execute("INSERT INTO meta(key, value) VALUES ('base', ?1)", [base.to_string()])?;
+        transaction
+            .execute("INSERT INTO meta(key, value) VALUES ('base', ?1)", [base.to_string()])?;
     }
     let mut link = Link { seq: base, ..Link::ROOT };
     for recorded in events {
@@ -738,8 +785,8 @@ fn initialise(
     close_alone(connection)
 }
 
-/// Checkpoints and closes, after which the file alone is the journal. The checkpoint comes first because SQLite does
-/// not report what fails while a connection is closed.
+/// Checkpoints and closes, after which the file alone is the journal. The checkpoint comes first
+/// because SQLite does not report what fails while a connection is closed.
 fn close_alone(connection: Connection) -> Result<(), JournalError> {
     checkpoint(&connection, "TRUNCATE")?;
     take_log_in_at_end(&connection, true);
@@ -762,13 +809,16 @@ fn remove_database(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves aside the log of a deleted journal, which SQLite would take for the new one's. It may hold the only copy of
-/// events.
+/// Moves aside the log of a deleted journal, which SQLite would take for the new one's. It may hold
+/// the only copy of events.
 fn set_orphans_aside(dir: &Path) -> io::Result<()> {
     for orphan in ["-wal", "-shm"].map(|suffix| beside(&dir.join(FILE_NAME), suffix)) {
         if fs::symlink_metadata(&orphan).is_ok() {
             let mut free = (1..).map(|n: u32| beside(&orphan, &format!(".orphaned-{n}")));
-            fs::rename(&orphan, free.find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_default())?;
+            fs::rename(
+                &orphan,
+                free.find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_default(),
+            )?;
         }
     }
     Ok(())

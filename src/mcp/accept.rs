@@ -1,20 +1,21 @@
-//! What a client accepts, by the rules of RFC 9110: `*/*` and `application/*` include a media type, the most specific
-//! range decides, a weight of 0 excludes, and without a header everything is accepted. rmcp looks for the two names only.
+//! What a client accepts, by the rules of RFC 9110: `*/*` and `application/*` include a media type,
+//! the most specific range decides, a weight of 0 excludes, and without a header everything is
+//! accepted. rmcp looks for the two names only.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 
 /// Both media types in which MCP answers.
-pub const BOTH: &str = "application/json, text/event-stream";
+pub(super) const BOTH: &str = "application/json, text/event-stream";
 
 /// Which kinds of answers the client accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Accepted {
+pub(super) struct Accepted {
     pub json: bool,
     pub stream: bool,
 }
 
-pub fn of(headers: &HeaderMap) -> Accepted {
+pub(super) fn of(headers: &HeaderMap) -> Accepted {
     let values = headers.get_all(ACCEPT).iter().map(|value| value.to_str().unwrap_or_default());
     let header = values.collect::<Vec<_>>().join(",");
     let ranges: Vec<_> = split(&header, ',').filter_map(range).collect();
@@ -24,16 +25,20 @@ pub fn of(headers: &HeaderMap) -> Accepted {
         let decide = || ranges.iter().any(|range| range.1 && rank(&range) == best);
         ranges.is_empty() || best.is_some() && decide()
     };
-    Accepted { json: is_accepted("application", "json"), stream: is_accepted("text", "event-stream") }
+    Accepted {
+        json: is_accepted("application", "json"),
+        stream: is_accepted("text", "event-stream"),
+    }
 }
 
-/// A media range without its parameters, and whether its weight is more than 0. A weight that is not a number counts as
-/// none.
+/// A media range without its parameters, and whether its weight is more than 0. A weight that is
+/// not a number counts as none.
 fn range(text: &str) -> Option<(&str, bool)> {
     let mut parts = split(text, ';').map(str::trim);
     let name = parts.next().filter(|name| !name.is_empty())?;
-    let weight =
-        parts.filter_map(|parameter| parameter.split_once('=')).find(|(key, _)| key.trim().eq_ignore_ascii_case("q"));
+    let weight = parts
+        .filter_map(|parameter| parameter.split_once('='))
+        .find(|(key, _)| key.trim().eq_ignore_ascii_case("q"));
     let is_zero = weight.is_some_and(|(_, weight)| weight.trim().parse() == Ok(0.0_f32));
     Some((name, !is_zero))
 }

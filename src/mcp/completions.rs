@@ -9,7 +9,10 @@ use crate::state::State;
 ///
 /// # Errors
 /// If there is no such prompt.
-pub fn complete(request: &CompleteRequestParams, state: &State) -> Result<CompletionInfo, ErrorData> {
+pub(super) fn complete(
+    request: &CompleteRequestParams,
+    state: &State,
+) -> Result<CompletionInfo, ErrorData> {
     let blank = request.argument.name.as_str();
     let values = match &request.r#ref {
         Reference::Resource(template) => resources::values(&template.uri, blank, state),

@@ -1,5 +1,6 @@
-//! Fixtures that the MCP conformance suite calls: tools, resources and prompts with known answers. The real server
-//! answers everything else. Exists only with the cargo feature `conformance`, which is for tests.
+//! Fixtures that the MCP conformance suite calls: tools, resources and prompts with known answers.
+//! The real server answers everything else. Exists only with the cargo feature `conformance`, which
+//! is for tests.
 
 mod rounds;
 
@@ -8,13 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, CompleteRequestParams, CompleteResult,
-    CompletionInfo, ContentBlock, CustomRequest, CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
+    CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, CustomRequest,
+    CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+    InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, Prompt, PromptMessage, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
-    ServerNotification, ServerRequest, SetLevelRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
+    ProgressNotificationParam, Prompt, PromptMessage, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Reference, Resource, ResourceContents,
+    ResourceTemplate, ServerCapabilities, ServerConfig, ServerNotification, ServerRequest,
+    SetLevelRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequestParams,
 };
 #[expect(deprecated, reason = "revisions before 2026-07-28 have them")]
@@ -59,7 +62,8 @@ struct Known {
     tools: Vec<Tool>,
     /// Content of a result, by the name of the tool with that fixed answer.
     results: HashMap<String, Value>,
-    /// Request to the client, by the name of the tool that sends it, in revisions where a server may.
+    /// Request to the client, by the name of the tool that sends it, in revisions where a server
+    /// may.
     questions: HashMap<String, Value>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
@@ -71,11 +75,21 @@ struct Known {
 
 impl Fixtures {
     pub fn new(server: Server) -> Self {
-        let known = serde_json::from_str(include_str!("conformance/fixtures.json")).expect("the fixtures are sound");
-        Self { server, known: Arc::new(known), rounds: Rounds::new(), changes: broadcast::channel(16).0 }
+        let known = serde_json::from_str(include_str!("conformance/fixtures.json"))
+            .expect("the fixtures are sound");
+        Self {
+            server,
+            known: Arc::new(known),
+            rounds: Rounds::new(),
+            changes: broadcast::channel(16).0,
+        }
     }
 
-    async fn call_fixture(&self, call: &CallToolRequestParams, request: &Request) -> Answer<Option<CallToolResponse>> {
+    async fn call_fixture(
+        &self,
+        call: &CallToolRequestParams,
+        request: &Request,
+    ) -> Answer<Option<CallToolResponse>> {
         let arguments = call.arguments.clone().unwrap_or_default();
         if let Some(result) = self.known.results.get(&*call.name) {
             return Ok(Some(CallToolResult::success(typed(result.clone())?).into()));
@@ -93,7 +107,9 @@ impl Fixtures {
                 "reported three times"
             }
             "test_tool_with_logging" | "test_logging_tool" => {
-                for message in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+                for message in
+                    ["Tool execution started", "Tool processing data", "Tool execution completed"]
+                {
                     log(message, request).await?;
                     sleep(STEP).await;
                 }
@@ -107,7 +123,8 @@ impl Fixtures {
                 "the client has what it takes"
             }
             "test_error_handling" => {
-                let content = ContentBlock::text("This tool intentionally returns an error for testing");
+                let content =
+                    ContentBlock::text("This tool intentionally returns an error for testing");
                 return Ok(Some(CallToolResult::error(vec![content]).into()));
             }
             "test_trigger_tool_change" => self.change(List::Tools),
@@ -116,7 +133,8 @@ impl Fixtures {
                 if name == "test_streaming_elicitation" {
                     report(0.0, request).await?;
                 }
-                let (answers, state) = (call.input_responses.as_ref(), call.request_state.as_deref());
+                let (answers, state) =
+                    (call.input_responses.as_ref(), call.request_state.as_deref());
                 let next = self.rounds.next(name, answers, state, request)?;
                 return Ok(next.map(|next| match next {
                     Next::Ask(questions) => questions.into(),
@@ -140,7 +158,9 @@ impl Fixtures {
         for template in &self.known.templates {
             let template = &*template.uri_template;
             let inside = template.split_once("{id}").and_then(|(before, after)| {
-                uri.strip_prefix(before)?.strip_suffix(after).filter(|id| !id.is_empty() && !id.contains('/'))
+                uri.strip_prefix(before)?
+                    .strip_suffix(after)
+                    .filter(|id| !id.is_empty() && !id.contains('/'))
             });
             if let (Some(id), Some(content)) = (inside, self.known.contents.get(template)) {
                 let arguments = JsonObject::from_iter([("id".to_owned(), json!(id))]);
@@ -166,7 +186,11 @@ impl ServerHandler for Fixtures {
         info
     }
 
-    async fn initialize(&self, client: InitializeRequestParams, request: Request) -> Answer<InitializeResult> {
+    async fn initialize(
+        &self,
+        client: InitializeRequestParams,
+        request: Request,
+    ) -> Answer<InitializeResult> {
         let mut result = self.server.initialize(client, request).await?;
         result.capabilities = self.get_info().capabilities;
         Ok(result)
@@ -179,10 +203,19 @@ impl ServerHandler for Fixtures {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.known.tools.iter().find(|tool| tool.name == name).cloned().or_else(|| self.server.get_tool(name))
+        self.known
+            .tools
+            .iter()
+            .find(|tool| tool.name == name)
+            .cloned()
+            .or_else(|| self.server.get_tool(name))
     }
 
-    async fn call_tool(&self, call: CallToolRequestParams, request: Request) -> Answer<CallToolResponse> {
+    async fn call_tool(
+        &self,
+        call: CallToolRequestParams,
+        request: Request,
+    ) -> Answer<CallToolResponse> {
         match self.call_fixture(&call, &request).await? {
             Some(response) => Ok(response),
             None => self.server.call_tool(call, request).await,
@@ -195,13 +228,21 @@ impl ServerHandler for Fixtures {
         Ok(result)
     }
 
-    async fn list_resource_templates(&self, page: Page, request: Request) -> Answer<ListResourceTemplatesResult> {
+    async fn list_resource_templates(
+        &self,
+        page: Page,
+        request: Request,
+    ) -> Answer<ListResourceTemplatesResult> {
         let mut result = self.server.list_resource_templates(page, request).await?;
         result.resource_templates.extend_from_slice(&self.known.templates);
         Ok(result)
     }
 
-    async fn read_resource(&self, read: ReadResourceRequestParams, request: Request) -> Answer<ReadResourceResponse> {
+    async fn read_resource(
+        &self,
+        read: ReadResourceRequestParams,
+        request: Request,
+    ) -> Answer<ReadResourceResponse> {
         match self.content(&read.uri)? {
             Some(content) => Ok(ReadResourceResult::new(vec![content]).into()),
             None => self.server.read_resource(read, request).await,
@@ -214,31 +255,47 @@ impl ServerHandler for Fixtures {
         Ok(result)
     }
 
-    async fn get_prompt(&self, prompt: GetPromptRequestParams, request: Request) -> Answer<GetPromptResponse> {
+    async fn get_prompt(
+        &self,
+        prompt: GetPromptRequestParams,
+        request: Request,
+    ) -> Answer<GetPromptResponse> {
         if let Some(messages) = self.known.messages.get(&prompt.name) {
             let arguments = prompt.arguments.unwrap_or_default();
-            let messages = messages.iter().map(|message| typed(filled(message, &arguments))).collect::<Answer<_>>()?;
+            let messages = messages
+                .iter()
+                .map(|message| typed(filled(message, &arguments)))
+                .collect::<Answer<_>>()?;
             return Ok(GetPromptResult::new(messages).into());
         }
         let (answers, state) = (prompt.input_responses.as_ref(), prompt.request_state.as_deref());
         match self.rounds.next(&prompt.name, answers, state, &request)? {
             Some(Next::Ask(questions)) => Ok(questions.into()),
             Some(Next::Done(done)) => {
-                let message =
-                    typed::<PromptMessage>(json!({"role": "user", "content": {"type": "text", "text": done}}))?;
+                let message = typed::<PromptMessage>(
+                    json!({"role": "user", "content": {"type": "text", "text": done}}),
+                )?;
                 Ok(GetPromptResult::new(vec![message]).into())
             }
             None => self.server.get_prompt(prompt, request).await,
         }
     }
 
-    async fn complete(&self, wanted: CompleteRequestParams, request: Request) -> Answer<CompleteResult> {
+    async fn complete(
+        &self,
+        wanted: CompleteRequestParams,
+        request: Request,
+    ) -> Answer<CompleteResult> {
         let begun = &wanted.argument.value;
         match &wanted.r#ref {
             Reference::Prompt(prompt) if prompt.name == "test_prompt_with_arguments" => {
-                let values = ["paris", "park", "party"].into_iter().filter(|value| value.starts_with(begun.as_str()));
+                let values = ["paris", "park", "party"]
+                    .into_iter()
+                    .filter(|value| value.starts_with(begun.as_str()));
                 let values = CompletionInfo::new(values.map(str::to_owned).collect());
-                values.map(CompleteResult::new).map_err(|error| ErrorData::internal_error(error, None))
+                values
+                    .map(CompleteResult::new)
+                    .map_err(|error| ErrorData::internal_error(error, None))
             }
             _ => self.server.complete(wanted, request).await,
         }
@@ -247,10 +304,17 @@ impl ServerHandler for Fixtures {
     /// The fixtures log at a level that the suite never filters out, so the level is not kept.
     #[expect(deprecated, reason = "revisions before 2026-07-28 have it")]
     async fn set_level(&self, _: SetLevelRequestParams, request: Request) -> Answer<()> {
-        if is_modern(&request) { Err(ErrorData::method_not_found::<SetLevelRequestMethod>()) } else { Ok(()) }
+        if is_modern(&request) {
+            Err(ErrorData::method_not_found::<SetLevelRequestMethod>())
+        } else {
+            Ok(())
+        }
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         let mut accepted = self.server.accepted_subscription_filter(requested).unwrap_or_default();
         accepted.tools_list_changed = requested.tools_list_changed;
         accepted.prompts_list_changed = requested.prompts_list_changed;
@@ -279,7 +343,11 @@ impl ServerHandler for Fixtures {
         self.server.on_initialized(context).await;
     }
 
-    async fn on_custom_request(&self, custom: CustomRequest, request: Request) -> Answer<CustomResult> {
+    async fn on_custom_request(
+        &self,
+        custom: CustomRequest,
+        request: Request,
+    ) -> Answer<CustomResult> {
         self.server.on_custom_request(custom, request).await
     }
 }
@@ -303,7 +371,8 @@ async fn forward(mut changes: broadcast::Receiver<List>, sink: &SubscriptionSink
     }
 }
 
-/// Sends a request to the client and returns its answer, which only revisions before 2026-07-28 allow.
+/// Sends a request to the client and returns its answer, which only revisions before 2026-07-28
+/// allow.
 async fn ask(question: Value, request: &Request) -> Answer<Value> {
     let question = typed::<ServerRequest>(question)?;
     let answer = select! {
@@ -323,12 +392,14 @@ async fn report(progress: f64, request: &Request) -> Answer<()> {
 /// Sends a log message; since 2026-07-28, only to clients that ask for it in the request.
 async fn log(message: &str, request: &Request) -> Answer<()> {
     #[expect(deprecated, reason = "the suite tests it")]
-    let is_wanted = matches!(request.meta.log_level(), Some(LoggingLevel::Debug | LoggingLevel::Info));
+    let is_wanted =
+        matches!(request.meta.log_level(), Some(LoggingLevel::Debug | LoggingLevel::Info));
     if is_modern(request) && !is_wanted {
         return Ok(());
     }
     let params = json!({"level": "info", "logger": "conformance", "data": message});
-    let notification = typed::<ServerNotification>(json!({"method": "notifications/message", "params": params}))?;
+    let notification =
+        typed::<ServerNotification>(json!({"method": "notifications/message", "params": params}))?;
     request.peer.send_notification(notification).await.map_err(failed)
 }
 
@@ -346,7 +417,8 @@ fn filled(value: &Value, arguments: &JsonObject) -> Value {
             .into(),
         Value::Array(items) => items.iter().map(|item| filled(item, arguments)).collect(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name.clone(), filled(value, arguments)));
+            let fields =
+                fields.iter().map(|(name, value)| (name.clone(), filled(value, arguments)));
             Value::Object(fields.collect())
         }
         other => other.clone(),

@@ -1,10 +1,11 @@
 //! MCP over Streamable HTTP, with both protocol eras at one address.
 //!
-//! Since 2026-07-28, each request stands alone and is answered with JSON. Before, a client opens a session, and its
-//! requests are answered as event streams. A session holds nothing but the client's subscriptions. The server forgets a
-//! session if it was idle for long, if others need its place, or when it restarts. The client can continue a forgotten
-//! session: it is then notified of those resources that every board has, as if it had subscribed to them, but must
-//! subscribe again to a task or a tag.
+//! Since 2026-07-28, each request stands alone and is answered with JSON. Before, a client opens a
+//! session, and its requests are answered as event streams. A session holds nothing but the
+//! client's subscriptions. The server forgets a session if it was idle for long, if others need its
+//! place, or when it restarts. The client can continue a forgotten session: it is then notified of
+//! those resources that every board has, as if it had subscribed to them, but must subscribe again
+//! to a task or a tag.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -17,9 +18,13 @@ use axum::http::header::{ACCEPT, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rmcp::ServerHandler;
-use rmcp::model::{ClientCapabilities, ErrorData, Implementation, InitializeRequestParams, JsonRpcError, RequestId};
+use rmcp::model::{
+    ClientCapabilities, ErrorData, Implementation, InitializeRequestParams, JsonRpcError, RequestId,
+};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::session::{SessionManager, SessionState, SessionStore, SessionStoreError};
+use rmcp::transport::streamable_http_server::session::{
+    SessionManager, SessionState, SessionStore, SessionStoreError,
+};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,7 +40,7 @@ const IDLE: Duration = Duration::from_secs(60 * 60);
 /// Interval of comments on idle event streams, by which either side notices that the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Client name for the continuation of a forgotten session.
-pub const FORGOTTEN: &str = "forgotten";
+pub(super) const FORGOTTEN: &str = "forgotten";
 /// Header with the id of a session, and the length of an id, which is a UUID.
 pub const SESSION: &str = "mcp-session-id";
 const SESSION_LENGTH: usize = 36;
@@ -59,7 +64,8 @@ pub struct Door<H: Answering> {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// When a session was last used, and the responses of it that are being read: while one is, the session is in use.
+/// When a session was last used, and the responses of it that are being read: while one is, the
+/// session is in use.
 struct Use {
     last: Instant,
     read: Vec<Reading>,
@@ -85,7 +91,9 @@ impl Use {
     }
 
     fn is_open_to(&self, id: &RequestId) -> bool {
-        self.read.iter().any(|reading| reading.id.as_ref() == Some(id) && !reading.gone.is_cancelled())
+        self.read
+            .iter()
+            .any(|reading| reading.id.as_ref() == Some(id) && !reading.gone.is_cancelled())
     }
 }
 
@@ -101,8 +109,8 @@ impl<H: Answering> Door<H> {
     pub fn new(server: H, hosts: &[String], origins: &[String], stop: CancellationToken) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
-        // A call ends with its connection, so there is nothing to come back for. Clients fail on the empty event that
-        // says when to.
+        // A call ends with its connection, so there is nothing to come back for. Clients fail on
+        // the empty event that says when to.
         sessions.session_config.sse_retry = None;
         let sessions = Arc::new(sessions);
         // The gate has checked hosts and origins already; checking again does no harm.
@@ -116,7 +124,8 @@ impl<H: Answering> Door<H> {
             .with_allowed_origins(origins)
             .enforce_origin_validation();
         config.session_store = Some(Arc::new(Ended::default()));
-        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
+        let service =
+            StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
         Self { service, sessions, uses: Arc::default(), turn: Arc::default() }
     }
 
@@ -128,24 +137,33 @@ impl<H: Answering> Door<H> {
         };
         let ends_session = request.method() == Method::DELETE;
         if request.method() == Method::GET && !resumes_an_answer(request.headers()) {
-            // An event that a restarted server has not sent, rmcp would answer with a stream that ends at once.
+            // An event that a restarted server has not sent, rmcp would answer with a stream that
+            // ends at once.
             request.headers_mut().remove(LAST_EVENT);
         }
         let headers = request.headers();
         let is_modern = is_modern(headers);
         let named = headers.get(SESSION).and_then(session_name);
-        let gone = request.extensions().get::<Caller>().map(|caller| caller.gone.clone()).unwrap_or_default();
+        let gone = request
+            .extensions()
+            .get::<Caller>()
+            .map(|caller| caller.gone.clone())
+            .unwrap_or_default();
         // A handshake opens a session, whatever version it names.
         let is_legacy = !is_modern || is_initialize;
         if is_legacy && !self.make_room(named.as_deref()).await {
-            let why = format!("{} sessions are open and in use; end some (DELETE), or try again later", SESSIONS.max);
+            let why = format!(
+                "{} sessions are open and in use; end some (DELETE), or try again later",
+                SESSIONS.max
+            );
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
         let mut stream = None;
         if let Some(name) = &named {
             let id = body.as_deref().and_then(request_id);
             if let Err(refusal) = self.used(name, &gone, id).await {
-                return (StatusCode::BAD_REQUEST, axum::Json(stdio::object(&refusal))).into_response();
+                return (StatusCode::BAD_REQUEST, axum::Json(stdio::object(&refusal)))
+                    .into_response();
             }
             if request.method() == Method::GET && !resumes_an_answer(headers) {
                 stream = Some(self.open_stream(name));
@@ -166,20 +184,24 @@ impl<H: Answering> Door<H> {
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         match body.and_then(|body| refusal(response.status(), &body)) {
-            Some(refusal) => (StatusCode::BAD_REQUEST, axum::Json(stdio::object(&refusal))).into_response(),
+            Some(refusal) => {
+                (StatusCode::BAD_REQUEST, axum::Json(stdio::object(&refusal))).into_response()
+            }
             None => response,
         }
     }
 
-    /// Makes room for the session of this name unless it exists: forgets the one that was idle longest, which its
-    /// client need not notice. False if all are in use.
+    /// Makes room for the session of this name unless it exists: forgets the one that was idle
+    /// longest, which its client need not notice. False if all are in use.
     async fn make_room(&self, name: Option<&str>) -> bool {
         // Concurrent handshakes would all find the same idle session.
         let _turn = self.turn.lock().await;
         loop {
             let idlest = {
                 let sessions = self.sessions.sessions.read().await;
-                if sessions.len() < SESSIONS.max || name.is_some_and(|name| sessions.contains_key(name)) {
+                if sessions.len() < SESSIONS.max
+                    || name.is_some_and(|name| sessions.contains_key(name))
+                {
                     return true;
                 }
                 let mut uses = self.uses();
@@ -199,8 +221,8 @@ impl<H: Answering> Door<H> {
         }
     }
 
-    /// Records the use of a session. Refuses a request with the id of another open one: rmcp would send one's answer to
-    /// the other's reader.
+    /// Records the use of a session. Refuses a request with the id of another open one: rmcp would
+    /// send one's answer to the other's reader.
     async fn used(
         &self,
         name: &Arc<str>,
@@ -222,10 +244,11 @@ impl<H: Answering> Door<H> {
         Ok(())
     }
 
-    /// Opens a session's stream for unsolicited messages. rmcp keeps all but the first silent, since clients that open
-    /// several would otherwise keep ending each other's. Returns what ends the new stream, and what to drop with its
-    /// body. A silent stream ends when the first one does, so that its client reconnects and gets messages: it may have
-    /// lost the first connection and be back before the loss is noticed.
+    /// Opens a session's stream for unsolicited messages. rmcp keeps all but the first silent,
+    /// since clients that open several would otherwise keep ending each other's. Returns what
+    /// ends the new stream, and what to drop with its body. A silent stream ends when the first
+    /// one does, so that its client reconnects and gets messages: it may have lost the first
+    /// connection and be back before the loss is noticed.
     fn open_stream(&self, name: &Arc<str>) -> (CancellationToken, DropGuard) {
         let mut uses = self.uses();
         let stream = &mut uses.entry(Arc::clone(name)).or_insert_with(Use::new).stream;
@@ -241,17 +264,19 @@ impl<H: Answering> Door<H> {
     }
 }
 
-/// The session named by a header, if it has the form that the server uses. Any such name may open a session, not only
-/// those that were issued.
+/// The session named by a header, if it has the form that the server uses. Any such name may open a
+/// session, not only those that were issued.
 fn session_name(header: &HeaderValue) -> Option<Arc<str>> {
     header.to_str().ok().filter(|name| is_session_name(name)).map(Arc::from)
 }
 
 fn is_session_name(name: &str) -> bool {
-    name.len() == SESSION_LENGTH && name.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+    name.len() == SESSION_LENGTH
+        && name.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
-/// Whether the client resumes the answer to a request rather than the stream of unsolicited messages.
+/// Whether the client resumes the answer to a request rather than the stream of unsolicited
+/// messages.
 fn resumes_an_answer(headers: &HeaderMap) -> bool {
     headers.get(LAST_EVENT).is_some_and(|event| event.as_bytes().contains(&b'/'))
 }
@@ -275,7 +300,8 @@ fn method(body: &[u8]) -> Option<Cow<'_, str>> {
     serde_json::from_slice::<Message>(body).ok().map(|message| message.method)
 }
 
-/// Brings a request into the form that rmcp reads, or refuses it. Returns whether it is a handshake.
+/// Brings a request into the form that rmcp reads, or refuses it. Returns whether it is a
+/// handshake.
 fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Box<Response>> {
     let method = body.and_then(method).unwrap_or_default();
     check_accepted(request, &method)?;
@@ -296,7 +322,11 @@ fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Box<Respo
         }
         Err(why) => {
             let id = RequestId::deserialize(&message["id"]).ok();
-            return Err(Box::new(refused(StatusCode::BAD_REQUEST, id, ErrorData::invalid_params(why, None))));
+            return Err(Box::new(refused(
+                StatusCode::BAD_REQUEST,
+                id,
+                ErrorData::invalid_params(why, None),
+            )));
         }
     }
     Ok(true)
@@ -307,7 +337,9 @@ fn check_accepted(request: &Request, method: &str) -> Result<(), Box<Response>> 
     let Accepted { json, stream } = accept::of(request.headers());
     let (is_accepted, wanted) = match *request.method() {
         Method::GET => (stream, "text/event-stream"),
-        Method::POST if !is_modern(request.headers()) || method == "initialize" => (stream, accept::BOTH),
+        Method::POST if !is_modern(request.headers()) || method == "initialize" => {
+            (stream, accept::BOTH)
+        }
         Method::POST if method == "subscriptions/listen" => (stream, accept::BOTH),
         Method::POST => (json, accept::BOTH),
         _ => (true, ""),
@@ -338,15 +370,20 @@ fn refusal(status: StatusCode, body: &[u8]) -> Option<Box<JsonRpcError>> {
     }
 }
 
-/// Sessions that their clients have ended. Any other name continues a session, as if it had been stored: a name is no
-/// secret and grants nothing; the token does.
+/// Sessions that their clients have ended. Any other name continues a session, as if it had been
+/// stored: a name is no secret and grants nothing; the token does.
 #[derive(Default)]
 struct Ended(Mutex<VecDeque<String>>);
 
 #[async_trait::async_trait]
 impl SessionStore for Ended {
     async fn load(&self, session: &str) -> Result<Option<SessionState>, SessionStoreError> {
-        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|ended| ended == session);
+        let ended = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .any(|ended| ended == session);
         let client = Implementation::new(FORGOTTEN, "0");
         let params = InitializeRequestParams::new(ClientCapabilities::default(), client);
         Ok((is_session_name(session) && !ended).then(|| SessionState::new(params)))

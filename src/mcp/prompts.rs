@@ -42,11 +42,11 @@ static TEMPLATES: [Template; 2] = [
     },
 ];
 
-pub fn list() -> Vec<Prompt> {
+pub(super) fn list() -> Vec<Prompt> {
     TEMPLATES.iter().map(Template::prompt).collect()
 }
 
-pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
+pub(super) fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
     let template = find(name)?;
     let text = template.fill(arguments)?;
     let message = PromptMessage::new_text(Role::User, text);
@@ -54,7 +54,11 @@ pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorD
 }
 
 /// Values for an argument; none if it has no known values.
-pub fn values(name: &str, argument: &str, state: &State) -> Result<Option<Vec<String>>, ErrorData> {
+pub(super) fn values(
+    name: &str,
+    argument: &str,
+    state: &State,
+) -> Result<Option<Vec<String>>, ErrorData> {
     let template = find(name)?;
     let is_agent = template.argument.name == argument && argument == "agent_id";
     Ok(is_agent.then(|| state.agents().map(|agent| agent.id.to_string()).collect()))
@@ -96,7 +100,11 @@ mod tests {
     #[test]
     fn every_template_holds_its_argument() {
         for template in &TEMPLATES {
-            assert!(template.text.contains(&format!("{{{}}}", template.argument.name)), "{}", template.name);
+            assert!(
+                template.text.contains(&format!("{{{}}}", template.argument.name)),
+                "{}",
+                template.name
+            );
         }
     }
 
@@ -107,12 +115,28 @@ mod tests {
     fn the_loop_stands_at_the_beginning() {
         let filled = |name: &str, argument: &str, value: &str| {
             let arguments = serde_json::json!({argument: value});
-            find(name).expect("a template").fill(arguments.as_object().expect("an object")).expect("filled")
+            find(name)
+                .expect("a template")
+                .fill(arguments.as_object().expect("an object"))
+                .expect("filled")
         };
         let work = filled("work", "agent_id", "");
         let beginning = &work[..SEEN_BY_ALL];
-        let words = ["register_agent", "agent_id of its reply", "claim_task", "bring in", "heartbeat", "complete_task"];
-        for word in words.into_iter().chain(["fail_task", "release_task", "Claim again", "`finished`", "`paused`"]) {
+        let words = [
+            "register_agent",
+            "agent_id of its reply",
+            "claim_task",
+            "bring in",
+            "heartbeat",
+            "complete_task",
+        ];
+        for word in words.into_iter().chain([
+            "fail_task",
+            "release_task",
+            "Claim again",
+            "`finished`",
+            "`paused`",
+        ]) {
             assert!(beginning.contains(word), "{word}: {beginning}");
         }
         let lead = filled("lead", "goal", "Port the parser");

@@ -37,7 +37,8 @@ static READS: [Read; 5] = [
         subject: Subject::Tasks,
         uri: "coordination://tasks",
         title: "Tasks",
-        description: "The first tasks with status, owner and dependencies; get_all_tasks has the rest",
+        description: "The first tasks with status, owner and dependencies; get_all_tasks has the \
+                      rest",
     },
     Read {
         subject: Subject::Discoveries,
@@ -100,7 +101,10 @@ impl Subject {
     /// Whether the event may change the content. An agent's heartbeat does not.
     pub fn is_touched_by(&self, recorded: &Recorded) -> bool {
         let event = &recorded.event;
-        if matches!(event, Event::BoardCreated { .. } | Event::Imported { .. } | Event::StateRestored { .. }) {
+        if matches!(
+            event,
+            Event::BoardCreated { .. } | Event::Imported { .. } | Event::StateRestored { .. }
+        ) {
             return true;
         }
         let of_tasks = event.tasks();
@@ -109,27 +113,40 @@ impl Subject {
         match self {
             Self::Status => !seen,
             Self::Tasks => of_leases || !of_tasks.is_empty(),
-            // Beginning or ending a task may begin or end its ancestors, and tasks that wait for it show its status.
+            // Beginning or ending a task may begin or end its ancestors, and tasks that wait for it
+            // show its status.
             Self::Task(id) => match event {
-                Event::TasksCreated { tasks } => tasks.iter().any(|task| task.id == *id || task.path.is_some()),
+                Event::TasksCreated { tasks } => {
+                    tasks.iter().any(|task| task.id == *id || task.path.is_some())
+                }
                 Event::Claimed { .. } | Event::Started { .. } | Event::Released { .. } => true,
                 Event::Failed { .. } | Event::LeaseExpired { .. } => true,
                 _ => of_leases || of_tasks.contains(&id) || is_list_changed_by(recorded),
             },
             Self::Discoveries => match event {
-                Event::PlanImported { brought, .. } => brought.as_ref().is_some_and(|one| !one.discoveries.is_empty()),
-                _ => matches!(event, Event::DiscoveryAdded { .. } | Event::DiscoveriesRetired { .. }),
+                Event::PlanImported { brought, .. } => {
+                    brought.as_ref().is_some_and(|one| !one.discoveries.is_empty())
+                }
+                _ => {
+                    matches!(event, Event::DiscoveryAdded { .. } | Event::DiscoveriesRetired { .. })
+                }
             },
             // Superseded discoveries are no longer shown, whatever their tags.
             Self::Tagged(tag) => match event {
-                Event::DiscoveryAdded { tags, supersedes, .. } => tags.contains(tag) || !supersedes.is_empty(),
-                Event::PlanImported { brought, .. } => {
-                    brought.iter().flat_map(|one| &one.discoveries).any(|one| one.tags.contains(tag))
+                Event::DiscoveryAdded { tags, supersedes, .. } => {
+                    tags.contains(tag) || !supersedes.is_empty()
                 }
+                Event::PlanImported { brought, .. } => brought
+                    .iter()
+                    .flat_map(|one| &one.discoveries)
+                    .any(|one| one.tags.contains(tag)),
                 _ => false,
             },
             Self::MasterPlan => {
-                matches!(event, Event::PlanSet { .. } | Event::PlanImported { .. } | Event::StateEdited { .. })
+                matches!(
+                    event,
+                    Event::PlanSet { .. } | Event::PlanImported { .. } | Event::StateEdited { .. }
+                )
             }
             Self::Agents => {
                 let of_agents = matches!(
@@ -181,21 +198,34 @@ pub fn list(state: &State) -> Vec<Resource> {
         let name = read.uri.trim_start_matches("coordination://");
         Resource::new(read.uri, name).with_title(read.title).with_description(read.description)
     });
-    let unfinished = state.tasks().filter(|task| task.run.is_none() && task.status.is_unfinished()).take(TASKS_LISTED);
+    let unfinished = state
+        .tasks()
+        .filter(|task| task.run.is_none() && task.status.is_unfinished())
+        .take(TASKS_LISTED);
     let tasks = unfinished.map(|task| {
         // Texts of imported boards were never checked.
-        let title = task.headline().chars().filter(|c| !c.is_control()).take(80).collect::<String>();
+        let title =
+            task.headline().chars().filter(|c| !c.is_control()).take(80).collect::<String>();
         let title = harmless::text(&title).unwrap_or(title);
         let title = harmless::tags::text(&title).unwrap_or(title);
         let uri = format!("{TASK}{}", utf8_percent_encode(task.id.as_str(), PATH_SEGMENT));
-        Resource::new(uri, task.id.as_str()).with_title(title).with_description("A task that is not finished")
+        Resource::new(uri, task.id.as_str())
+            .with_title(title)
+            .with_description("A task that is not finished")
     });
     reads.chain(tasks).map(|resource| resource.with_mime_type(JSON)).collect()
 }
 
-/// Characters that a path segment may contain unescaped, apart from letters and digits; see RFC 3986.
-const PATH_SEGMENT: &percent_encoding::AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@').remove(b'+');
+/// Characters that a path segment may contain unescaped, apart from letters and digits; see RFC
+/// 3986.
+const PATH_SEGMENT: &percent_encoding::AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'+');
 
 pub fn templates() -> Vec<ResourceTemplate> {
     let task = ResourceTemplate::new(template(TASK, ID), "task")
@@ -219,12 +249,15 @@ fn template(prefix: &str, blank: &str) -> String {
 pub fn values(template_uri: &str, blank: &str, state: &State) -> Option<Vec<String>> {
     if template_uri == template(TASK, ID) && blank == ID {
         // Unfinished tasks come first, as they are more likely to be meant.
-        let (unfinished, finished): (Vec<_>, Vec<_>) =
-            state.tasks().filter(|task| task.run.is_none()).partition(|task| task.status.is_unfinished());
+        let (unfinished, finished): (Vec<_>, Vec<_>) = state
+            .tasks()
+            .filter(|task| task.run.is_none())
+            .partition(|task| task.status.is_unfinished());
         return Some(unfinished.iter().chain(&finished).map(|task| task.id.to_string()).collect());
     }
     if template_uri == template(TAGGED, TAG) && blank == TAG {
-        let tags: BTreeSet<&String> = state.discoveries().flat_map(|discovery| &discovery.tags).collect();
+        let tags: BTreeSet<&String> =
+            state.discoveries().flat_map(|discovery| &discovery.tags).collect();
         return Some(tags.into_iter().cloned().collect());
     }
     None
@@ -243,7 +276,10 @@ mod tests {
         let uris = READS.iter().map(|read| read.uri);
         for uri in uris.chain(["coordination://tasks/task-1", "coordination://discoveries/api"]) {
             let (operation, _) = Subject::of(uri).unwrap().operation();
-            assert!(crate::ops::find(operation).is_some_and(|entry| entry.annotations.read_only), "{uri}: {operation}");
+            assert!(
+                crate::ops::find(operation).is_some_and(|entry| entry.annotations.read_only),
+                "{uri}: {operation}"
+            );
         }
     }
 
@@ -255,7 +291,10 @@ mod tests {
         };
         assert_eq!(id("coordination://tasks/a:b@c+d"), "a:b@c+d");
         assert_eq!(id("coordination://tasks/a%3Ab%40c%2Bd"), "a:b@c+d");
-        assert_eq!(Subject::of("coordination://discoveries/a%20b"), Some(Subject::Tagged("a b".to_owned())));
+        assert_eq!(
+            Subject::of("coordination://discoveries/a%20b"),
+            Some(Subject::Tagged("a b".to_owned()))
+        );
     }
 
     #[test]

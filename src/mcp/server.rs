@@ -1,4 +1,5 @@
-//! The board as an MCP server: answers rmcp's requests from the list of operations. It knows no transport.
+//! The board as an MCP server: answers rmcp's requests from the list of operations. It knows no
+//! transport.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -6,12 +7,14 @@ use std::time::{Duration, Instant};
 
 use axum::http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
-    ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
+    CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -32,7 +35,8 @@ use crate::state::id::AgentId;
 /// Clients cut this text at 2 kB, one of them at 512 characters, so the loop is in its first lines.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
 
-/// Time for which lists may be cached. They never change within a process, but another version may answer later.
+/// Time for which lists may be cached. They never change within a process, but another version may
+/// answer later.
 const LIST_TTL_MS: u64 = 300_000;
 /// Time for which the list of tasks may be cached, unless the client hears of changes.
 const TASKS_TTL_MS: u64 = 5_000;
@@ -56,14 +60,16 @@ const METHODS_WITH_PARAMS: [&str; 13] = [
 ];
 
 /// Those of the methods above that 2026-07-28 no longer has.
-const METHODS_UNTIL_2025: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
+const METHODS_UNTIL_2025: [&str; 3] =
+    ["initialize", "resources/subscribe", "resources/unsubscribe"];
 
 type Request = RequestContext<RoleServer>;
 type Page = Option<PaginatedRequestParams>;
 type Answer<T> = Result<T, ErrorData>;
 
 /// Error for a call that the client did not cancel itself: the process is ending.
-const CANCELLED: &str = "the call was cancelled, and may have been carried out: look before you repeat it";
+const CANCELLED: &str =
+    "the call was cancelled, and may have been carried out: look before you repeat it";
 
 #[derive(Clone)]
 pub struct Server {
@@ -86,9 +92,14 @@ impl Server {
         Listener { reader: self.reader, command, agent: agent.map(AgentId::as_str) }
     }
 
-    /// Makes a call that ends when its request is cancelled; the outer error says so. Cancellation is checked first,
-    /// so that a cancelled claim never takes a task.
-    async fn call(&self, name: &str, arguments: Value, request: &Request) -> Answer<Result<Value, CallError>> {
+    /// Makes a call that ends when its request is cancelled; the outer error says so. Cancellation
+    /// is checked first, so that a cancelled claim never takes a task.
+    async fn call(
+        &self,
+        name: &str,
+        arguments: Value,
+        request: &Request,
+    ) -> Answer<Result<Value, CallError>> {
         let http = request.extensions.get::<Parts>().map(|parts| &parts.extensions);
         let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
         caller.reader = self.reader;
@@ -103,13 +114,17 @@ impl Server {
         }
     }
 
-    async fn look<T: Send + 'static>(&self, read: impl FnOnce(&State) -> T + Send + 'static) -> Answer<T> {
+    async fn look<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Answer<T> {
         let looked = self.handle.look(read).await;
         looked.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))
     }
 }
 
-/// Reports at intervals that the call is still waiting, if the client asked for it. Ends when it cannot be sent.
+/// Reports at intervals that the call is still waiting, if the client asked for it. Ends when it
+/// cannot be sent.
 async fn tell_progress(request: &Request) {
     let Some(token) = request.meta.get_progress_token() else { return pending().await };
     let start = Instant::now();
@@ -134,12 +149,17 @@ impl ServerHandler for Server {
             .enable_prompts()
             .enable_completions()
             .build();
-        let callboard = Implementation::new("callboard", env!("CARGO_PKG_VERSION")).with_title("Callboard");
+        let callboard =
+            Implementation::new("callboard", env!("CARGO_PKG_VERSION")).with_title("Callboard");
         ServerConfig::new(capabilities).with_server_info(callboard).with_instructions(INSTRUCTIONS)
     }
 
     /// Remembers the version that was agreed on, where rmcp would remember the requested one.
-    async fn initialize(&self, mut client: InitializeRequestParams, request: Request) -> Answer<InitializeResult> {
+    async fn initialize(
+        &self,
+        mut client: InitializeRequestParams,
+        request: Request,
+    ) -> Answer<InitializeResult> {
         let result = self.negotiate_initialize(&client)?;
         client.protocol_version = result.protocol_version.clone();
         request.peer.set_peer_info(client);
@@ -153,7 +173,11 @@ impl ServerHandler for Server {
         Ok(result)
     }
 
-    async fn call_tool(&self, call: CallToolRequestParams, request: Request) -> Answer<CallToolResponse> {
+    async fn call_tool(
+        &self,
+        call: CallToolRequestParams,
+        request: Request,
+    ) -> Answer<CallToolResponse> {
         let arguments = Value::Object(call.arguments.unwrap_or_default());
         // Only a valid id may get into a command.
         let agent = arguments["agent_id"].as_str().and_then(|id| AgentId::checked(id).ok());
@@ -161,7 +185,10 @@ impl ServerHandler for Server {
             Ok(reply) => Ok(CallToolResult::structured(reply).into()),
             Err(CallError::UnknownOperation(name)) => {
                 let text = no_tool(&name);
-                Err(ErrorData::invalid_params(self.listener(agent.as_ref()).reworded(&text).into_owned(), None))
+                Err(ErrorData::invalid_params(
+                    self.listener(agent.as_ref()).reworded(&text).into_owned(),
+                    None,
+                ))
             }
             Err(error) => Ok(refused(&error, &self.listener(agent.as_ref())).into()),
         }
@@ -176,23 +203,33 @@ impl ServerHandler for Server {
         Ok(result)
     }
 
-    async fn list_resource_templates(&self, page: Page, request: Request) -> Answer<ListResourceTemplatesResult> {
+    async fn list_resource_templates(
+        &self,
+        page: Page,
+        request: Request,
+    ) -> Answer<ListResourceTemplatesResult> {
         refuse_cursor(page)?;
         let mut result = ListResourceTemplatesResult::with_all_items(resources::templates());
         (result.ttl_ms, result.cache_scope) = list_caching(&request);
         Ok(result)
     }
 
-    async fn read_resource(&self, read: ReadResourceRequestParams, request: Request) -> Answer<ReadResourceResponse> {
+    async fn read_resource(
+        &self,
+        read: ReadResourceRequestParams,
+        request: Request,
+    ) -> Answer<ReadResourceResponse> {
         let uri = read.uri;
-        let not_found = |text: String| ErrorData::resource_not_found(text, Some(json!({"uri": uri})));
+        let not_found =
+            |text: String| ErrorData::resource_not_found(text, Some(json!({"uri": uri})));
         let Some(subject) = Subject::of(&uri) else {
             return Err(not_found(format!("there is no resource `{uri}`; ask resources/list")));
         };
         let (operation, arguments) = subject.operation();
         match self.call(operation, arguments, &request).await? {
             Ok(reply) => {
-                let content = ResourceContents::text(reply.to_string(), uri).with_mime_type(resources::JSON);
+                let content =
+                    ResourceContents::text(reply.to_string(), uri).with_mime_type(resources::JSON);
                 Ok(ReadResourceResult::new(vec![content]).into())
             }
             Err(error @ CallError::Refused(_)) => {
@@ -209,7 +246,11 @@ impl ServerHandler for Server {
         Ok(result)
     }
 
-    async fn get_prompt(&self, prompt: GetPromptRequestParams, _: Request) -> Answer<GetPromptResponse> {
+    async fn get_prompt(
+        &self,
+        prompt: GetPromptRequestParams,
+        _: Request,
+    ) -> Answer<GetPromptResponse> {
         let arguments = prompt.arguments.unwrap_or_default();
         prompts::get(&prompt.name, &arguments).map(Into::into)
     }
@@ -219,7 +260,10 @@ impl ServerHandler for Server {
         Ok(CompleteResult::new(completion))
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         Some(subscriptions::accepted(requested))
     }
 
@@ -228,10 +272,16 @@ impl ServerHandler for Server {
     }
 
     async fn subscribe(&self, resource: SubscribeRequestParams, request: Request) -> Answer<()> {
-        self.session.subscribe(&self.handle, &resource.uri, &request.extensions, &request.peer).await
+        self.session
+            .subscribe(&self.handle, &resource.uri, &request.extensions, &request.peer)
+            .await
     }
 
-    async fn unsubscribe(&self, resource: UnsubscribeRequestParams, request: Request) -> Answer<()> {
+    async fn unsubscribe(
+        &self,
+        resource: UnsubscribeRequestParams,
+        request: Request,
+    ) -> Answer<()> {
         self.session.unsubscribe(&resource.uri, &request.extensions);
         Ok(())
     }
@@ -241,20 +291,32 @@ impl ServerHandler for Server {
     }
 
     /// rmcp treats a known method with invalid params as an unknown method.
-    async fn on_custom_request(&self, custom: CustomRequest, request: Request) -> Answer<CustomResult> {
+    async fn on_custom_request(
+        &self,
+        custom: CustomRequest,
+        request: Request,
+    ) -> Answer<CustomResult> {
         let method = custom.method;
         let is_gone = is_modern(&request) && METHODS_UNTIL_2025.contains(&method.as_str());
         if METHODS_WITH_PARAMS.contains(&method.as_str()) && !is_gone {
-            return Err(ErrorData::invalid_params(format!("the params are not those of {method}"), None));
+            return Err(ErrorData::invalid_params(
+                format!("the params are not those of {method}"),
+                None,
+            ));
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None))
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("there is no method `{method}`"),
+            None,
+        ))
     }
 }
 
 /// Names the tools that may have been meant.
 fn no_tool(given: &str) -> String {
     const SHORTEST: usize = 3;
-    let given: String = given.chars().filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c)).collect();
+    let given: String =
+        given.chars().filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c)).collect();
     // Clients put the server's name before the tool's.
     let own = given.rsplit("__").next().unwrap_or(&given);
     let names = || ops::all().iter().map(|entry| entry.name);
@@ -270,7 +332,9 @@ fn refused(error: &CallError, listener: &Listener) -> CallToolResult {
     let mut data = error.data();
     listener.reword(&mut data);
     tags::value(&mut data);
-    let mut result = CallToolResult::error(vec![ContentBlock::text(data["message"].as_str().unwrap_or_default())]);
+    let mut result = CallToolResult::error(vec![ContentBlock::text(
+        data["message"].as_str().unwrap_or_default(),
+    )]);
     // Before 2026-07-28, structured content is an object or absent.
     result.structured_content = Some(data).filter(Value::is_object);
     result
@@ -289,7 +353,7 @@ fn list_caching(request: &Request) -> (Option<u64>, Option<CacheScope>) {
     is_modern(request).then_some((LIST_TTL_MS, CacheScope::Public)).unzip()
 }
 
-pub fn is_modern(request: &Request) -> bool {
+pub(super) fn is_modern(request: &Request) -> bool {
     request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
@@ -302,7 +366,8 @@ mod tests {
         assert!(INSTRUCTIONS.len() <= 2_000, "{} bytes", INSTRUCTIONS.len());
         let start: String = INSTRUCTIONS.chars().take(512).collect();
         let steps = ["register_agent", "claim_task", "heartbeat", "complete_task", "finished"];
-        let places: Vec<_> = steps.iter().map(|step| start.find(step).unwrap_or_else(|| panic!("{step}"))).collect();
+        let places: Vec<_> =
+            steps.iter().map(|step| start.find(step).unwrap_or_else(|| panic!("{step}"))).collect();
         assert!(places.is_sorted(), "{places:?}");
     }
 }

@@ -1,5 +1,6 @@
-//! The top level of a JSON object that is not parsed as a whole, because it is too long or invalid somewhere inside. A
-//! client waits for the answer to its request, so an error should name the request's id.
+//! The top level of a JSON object that is not parsed as a whole, because it is too long or invalid
+//! somewhere inside. A client waits for the answer to its request, so an error should name the
+//! request's id.
 
 use rmcp::model::RequestId;
 use serde::Deserialize;
@@ -14,7 +15,7 @@ const DEEPEST: usize = 1 << 20;
 
 /// What was seen, without the contents of nested arrays and objects: `{"id":7,"params":{}}`.
 #[derive(Default)]
-pub struct Skeleton {
+pub(super) struct Skeleton {
     text: Vec<u8>,
     /// Closing brackets of the open arrays and objects, outermost first.
     open: Vec<u8>,
@@ -25,14 +26,14 @@ pub struct Skeleton {
 }
 
 impl Skeleton {
-    pub fn of(bytes: &[u8]) -> Self {
+    pub(super) fn of(bytes: &[u8]) -> Self {
         let mut skeleton = Self::default();
         skeleton.see(bytes);
         skeleton
     }
 
     /// Processes the next bytes.
-    pub fn see(&mut self, bytes: &[u8]) {
+    pub(super) fn see(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.is_lost {
                 return;
@@ -65,7 +66,7 @@ impl Skeleton {
     }
 
     /// The id, if what was seen is a whole request.
-    pub fn request_id(&self) -> Option<RequestId> {
+    pub(super) fn request_id(&self) -> Option<RequestId> {
         let text = bom::skip_bytes(&self.text);
         if self.is_lost || !self.open.is_empty() || strict::check(text).is_err() {
             return None;
@@ -83,7 +84,8 @@ mod tests {
     #[test]
     fn only_a_whole_request_has_an_id() {
         let id = |text: &str| Skeleton::of(text.as_bytes()).request_id();
-        let request = r#"{"method":"m","params":{"id":1,"a":["}","\\\"]",{}],"b":"\ud800"},"id":7}"#;
+        let request =
+            r#"{"method":"m","params":{"id":1,"a":["}","\\\"]",{}],"b":"\ud800"},"id":7}"#;
         assert_eq!(id(request), Some(RequestId::Number(7)));
         let long = format!(r#"{{"method":"{}","id":7}}"#, "m".repeat(LONGEST));
         let others = [

@@ -1,7 +1,7 @@
 //! A transport for rmcp over standard input and output that survives whatever a client writes.
 //!
-//! rmcp's own transport drops invalid messages without an answer. This one answers them (a parse error, an invalid
-//! request), goes on, and limits what one client can make the process hold.
+//! rmcp's own transport drops invalid messages without an answer. This one answers them (a parse
+//! error, an invalid request), goes on, and limits what one client can make the process hold.
 
 mod input;
 
@@ -13,8 +13,9 @@ use std::thread;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequest, ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcError,
-    JsonRpcMessage, JsonRpcRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    CallToolRequest, ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetExtensions,
+    GetMeta, JsonRpcError, JsonRpcMessage, JsonRpcRequest, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use serde::Deserialize;
@@ -30,10 +31,11 @@ use crate::bom;
 use crate::state::limit::IN_FLIGHT;
 use input::{Incoming, Input};
 
-/// Lines between the session and the writing thread. Few, because each may be as long as a line may be.
+/// Lines between the session and the writing thread. Few, because each may be as long as a line may
+/// be.
 const QUEUE: usize = 2;
-/// Bytes of a request for each of which it counts once more among those in flight, so that a few large ones exhaust the
-/// limit.
+/// Bytes of a request for each of which it counts once more among those in flight, so that a few
+/// large ones exhaust the limit.
 const HEAVY: usize = 1 << 20;
 /// Offset that means the current position of standard input or output, whether it can seek or not.
 #[cfg(target_os = "linux")]
@@ -66,7 +68,7 @@ impl Drop for Place {
     }
 }
 
-pub struct Stdio {
+pub(super) struct Stdio {
     input: Input,
     output: mpsc::Sender<Outgoing>,
     /// Held by each line that is not written yet.
@@ -85,7 +87,7 @@ pub struct Stdio {
 
 impl Stdio {
     /// Starts the threads. They are not joined: they end with the pipes or with the process.
-    pub fn open(ended: CancellationToken) -> io::Result<Self> {
+    pub(super) fn open(ended: CancellationToken) -> io::Result<Self> {
         let (output, outgoing) = mpsc::channel(QUEUE);
         let (all_written, written) = oneshot::channel();
         thread::Builder::new().name("mcp-stdout".into()).spawn(move || {
@@ -108,15 +110,16 @@ impl Stdio {
         })
     }
 
-    /// The next message. It can be dropped at any await without loss, as rmcp does: none follows the taking of a
-    /// message.
+    /// The next message. It can be dropped at any await without loss, as rmcp does: none follows
+    /// the taking of a message.
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
         // Messages after `initialize` must see the client that it named.
         if self.initializing.is_some() {
             return pending().await;
         }
         loop {
-            // A place for an answer is reserved first: while a client does not read, its input is not read either.
+            // A place for an answer is reserved first: while a client does not read, its input is
+            // not read either.
             let place = self.output.clone().reserve_owned().await.ok()?;
             let incoming = select! {
                 biased;
@@ -151,8 +154,14 @@ impl Stdio {
         Ok(message)
     }
 
-    fn place_for(&mut self, id: &RequestId, request: &ClientRequest, bytes: usize) -> Result<Place, ErrorData> {
-        let opens = matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::PingRequest(_));
+    fn place_for(
+        &mut self,
+        id: &RequestId,
+        request: &ClientRequest,
+        bytes: usize,
+    ) -> Result<Place, ErrorData> {
+        let opens =
+            matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::PingRequest(_));
         let missing = request.get_meta().missing_required_keys(&ProtocolVersion::V_2026_07_28);
         if !self.initialized && !opens && !missing.is_empty() {
             let text = format!("without `initialize`, `_meta` must hold {}", missing.join(" and "));
@@ -165,21 +174,30 @@ impl Stdio {
         let weight = u32::try_from(1 + bytes / HEAVY).unwrap_or(u32::MAX);
         let permits = self.in_flight.clone().try_acquire_many_owned(weight).map_err(|_| {
             let text = format!(
-                "{} requests are waiting for their answers, or fewer large ones; cancel some or wait",
+                "{} requests are waiting for their answers, or fewer large ones; cancel some or \
+                 wait",
                 IN_FLIGHT.max
             );
             ErrorData::new(ErrorCode(-32000), text, None)
         })?;
         self.requests += 1;
         open.insert(id.clone(), self.requests);
-        Ok(Place { _permits: permits, id: id.clone(), number: self.requests, open: Arc::clone(&self.open) })
+        Ok(Place {
+            _permits: permits,
+            id: id.clone(),
+            number: self.requests,
+            open: Arc::clone(&self.open),
+        })
     }
 }
 
 impl Transport<RoleServer> for Stdio {
     type Error = io::Error;
 
-    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let answered = match &message {
             JsonRpcMessage::Response(response) => Some(&response.id),
             JsonRpcMessage::Error(error) => error.id.as_ref(),
@@ -193,8 +211,8 @@ impl Transport<RoleServer> for Stdio {
             self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         }
         let output = self.output.clone();
-        // The line is written or queued here, not in the future: rmcp polls futures in any order, and the answer to
-        // `initialize` must be first.
+        // The line is written or queued here, not in the future: rmcp polls futures in any order,
+        // and the answer to `initialize` must be first.
         let queued = serde_json::to_vec(&message).map(|mut line| {
             line.push(b'\n');
             // Waking the thread would take longer than writing.
@@ -205,7 +223,9 @@ impl Transport<RoleServer> for Stdio {
         async move {
             match queued? {
                 Ok(()) => Ok(()),
-                Err(TrySendError::Full(line)) => output.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into()),
+                Err(TrySendError::Full(line)) => {
+                    output.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+                }
                 Err(TrySendError::Closed(_)) => Err(io::ErrorKind::BrokenPipe.into()),
             }
         }
@@ -242,7 +262,10 @@ pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
         }
     };
     if value.is_array() {
-        return Some(Err(invalid_request(None, "batches are not accepted; send one message per line".into())));
+        return Some(Err(invalid_request(
+            None,
+            "batches are not accepted; send one message per line".into(),
+        )));
     }
     if let Some(call) = tool_call(&value) {
         return Some(Ok(call));
@@ -259,12 +282,17 @@ pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
     }
 }
 
-/// Parses a tool call, which nearly every message is, without first trying everything else that a client may send.
+/// Parses a tool call, which nearly every message is, without first trying everything else that a
+/// client may send.
 fn tool_call(message: &Value) -> Option<ClientJsonRpcMessage> {
-    if message["jsonrpc"] != "2.0" || message["method"] != "tools/call" || message.as_object()?.len() != 4 {
+    if message["jsonrpc"] != "2.0"
+        || message["method"] != "tools/call"
+        || message.as_object()?.len() != 4
+    {
         return None;
     }
-    let (id, request) = (RequestId::deserialize(&message["id"]).ok()?, CallToolRequest::deserialize(message).ok()?);
+    let (id, request) =
+        (RequestId::deserialize(&message["id"]).ok()?, CallToolRequest::deserialize(message).ok()?);
     Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, ClientRequest::CallToolRequest(request))))
 }
 
@@ -281,7 +309,8 @@ fn line(refusal: &JsonRpcError) -> Vec<u8> {
     format!("{}\n", object(refusal)).into_bytes()
 }
 
-/// The error as JSON-RPC 2.0 requires it, with `"id": null` if the id is unknown; rmcp omits the field.
+/// The error as JSON-RPC 2.0 requires it, with `"id": null` if the id is unknown; rmcp omits the
+/// field.
 pub(super) fn object(refusal: &JsonRpcError) -> Value {
     json!({"jsonrpc": "2.0", "id": refusal.id, "error": refusal.error})
 }
@@ -294,8 +323,8 @@ fn write_all(output: &mut impl Write, mut lines: mpsc::Receiver<Outgoing>) -> io
     Ok(())
 }
 
-/// Writes to standard output without blocking, and returns the number of bytes written. On an error that is 0; whoever
-/// writes the rest meets it again.
+/// Writes to standard output without blocking, and returns the number of bytes written. On an error
+/// that is 0; whoever writes the rest meets it again.
 #[cfg(target_os = "linux")]
 fn write_now(line: &[u8]) -> usize {
     use rustix::io::{ReadWriteFlags, pwritev2};
@@ -323,8 +352,14 @@ mod tests {
         for line in ["nonsense", "{\"id\":1", "[1,", "{} {}", &deep] {
             assert_eq!(refusal(line), (-32700, None), "{line:.20}");
         }
-        let deep = format!(r#"{{"id":7,"method":"x","params":{}{}}}"#, "[".repeat(1_000), "]".repeat(1_000));
-        for line in [r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"text":"\ud800"}}"#, &deep] {
+        let deep = format!(
+            r#"{{"id":7,"method":"x","params":{}{}}}"#,
+            "[".repeat(1_000),
+            "]".repeat(1_000)
+        );
+        for line in
+            [r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"text":"\ud800"}}"#, &deep]
+        {
             assert_eq!(refusal(line), (-32700, Some(RequestId::Number(7))), "{line:.20}");
         }
         let invalid_utf8 = parse(b"{\"id\":\"\xff\"}").unwrap().unwrap_err();
@@ -337,13 +372,17 @@ mod tests {
         assert_eq!(refusal(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#), (-32600, None));
         assert_eq!(refusal("7"), (-32600, None));
         assert_eq!(refusal(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), (-32600, None));
-        assert_eq!(refusal(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#), (-32600, Some(RequestId::Number(7))));
+        assert_eq!(
+            refusal(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#),
+            (-32600, Some(RequestId::Number(7)))
+        );
         assert_eq!(refusal(r#"{"jsonrpc":"2.0","id":7}"#), (-32600, Some(RequestId::Number(7))));
     }
 
     #[test]
     fn calls_are_read_as_they_are_among_all_messages() {
-        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "t"}});
+        let call =
+            json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "t"}});
         let with = |pointer: &str, value: Value| {
             let mut changed = call.clone();
             let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -354,7 +393,10 @@ mod tests {
         let same = [
             call.clone(),
             with("/id", json!("a")),
-            with("/params/arguments", json!({"task_id": "é", "deep": {"a": [null, 1.5, -3, true]}})),
+            with(
+                "/params/arguments",
+                json!({"task_id": "é", "deep": {"a": [null, 1.5, -3, true]}}),
+            ),
             with("/params/_meta", meta),
             with("/params/unknown", json!(1)),
             with("/params/requestState", json!("s")),
@@ -362,7 +404,10 @@ mod tests {
         for message in same {
             let expected = ClientJsonRpcMessage::deserialize(&message).unwrap();
             let found = tool_call(&message).unwrap();
-            assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(&expected).unwrap());
+            assert_eq!(
+                serde_json::to_value(&found).unwrap(),
+                serde_json::to_value(&expected).unwrap()
+            );
             let meta = |message: &ClientJsonRpcMessage| match message {
                 JsonRpcMessage::Request(request) => request.request.get_meta().clone(),
                 _ => panic!("no request"),

@@ -1,5 +1,5 @@
-//! Notifications of changes, in both protocol eras: on the stream of a `subscriptions/listen` request or, before
-//! 2026-07-28, in a session that called `resources/subscribe`.
+//! Notifications of changes, in both protocol eras: on the stream of a `subscriptions/listen`
+//! request or, before 2026-07-28, in a session that called `resources/subscribe`.
 //!
 //! A notification says that something has changed, not what; several changes at once become one.
 
@@ -46,8 +46,12 @@ struct Interest {
 impl Interest {
     fn in_resource(uri: &str) -> Result<(String, Subject), ErrorData> {
         let subject = Subject::of(uri);
-        let unknown =
-            || ErrorData::resource_not_found(format!("there is no resource `{uri}`; ask resources/list"), None);
+        let unknown = || {
+            ErrorData::resource_not_found(
+                format!("there is no resource `{uri}`; ask resources/list"),
+                None,
+            )
+        };
         Ok((uri.to_owned(), subject.ok_or_else(unknown)?))
     }
 
@@ -73,7 +77,8 @@ impl Interest {
                 Err(error) => return Err(error),
             };
             changes.list |= self.list && resources::is_list_changed_by(&item.recorded);
-            let touched = self.subjects.iter().filter(|(_, subject)| subject.is_touched_by(&item.recorded));
+            let touched =
+                self.subjects.iter().filter(|(_, subject)| subject.is_touched_by(&item.recorded));
             changes.uris.extend(touched.map(|(uri, _)| uri.clone()));
             if changes.list || !changes.uris.is_empty() {
                 until.get_or_insert_with(|| Instant::now() + GATHERED);
@@ -83,7 +88,8 @@ impl Interest {
 }
 
 async fn next_item(listener: &mut Listener) -> Result<Arc<Item>, CallError> {
-    failpoint::hit("listen").map_err(|source| BoardError::Io { action: "cannot listen".to_owned(), source })?;
+    failpoint::hit("listen")
+        .map_err(|source| BoardError::Io { action: "cannot listen".to_owned(), source })?;
     listener.next().await
 }
 
@@ -93,7 +99,7 @@ async fn listen_from_now(handle: &Handle) -> Result<Listener, ErrorData> {
 }
 
 /// The part of the request that can be granted.
-pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
+pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let known = |uris: &Vec<String>| -> Vec<String> {
         uris.iter().filter(|uri| Subject::of(uri).is_some()).take(MAX_RESOURCES).cloned().collect()
     };
@@ -103,16 +109,19 @@ pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
 }
 
 /// Serves one `subscriptions/listen` request until it is cancelled.
-pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), ErrorData> {
+pub(super) async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), ErrorData> {
     let accepted = context.accepted();
     let uris = accepted.resource_subscriptions.iter().flatten();
     let subjects = uris.map(|uri| Interest::in_resource(uri)).collect::<Result<_, _>>()?;
     let interest = Interest { list: accepted.resources_list_changed == Some(true), subjects };
     let mut listener = listen_from_now(handle).await?;
     let sink = context.sink();
-    // The client was told that it is heard before this began to listen: all may have changed in between.
-    let mut changes =
-        Changes { list: interest.list, uris: accepted.resource_subscriptions.iter().flatten().cloned().collect() };
+    // The client was told that it is heard before this began to listen: all may have changed in
+    // between.
+    let mut changes = Changes {
+        list: interest.list,
+        uris: accepted.resource_subscriptions.iter().flatten().cloned().collect(),
+    };
     loop {
         // An error means that the stream is closed.
         if changes.list && sink.notify_resource_list_changed().await.is_err() {
@@ -127,14 +136,15 @@ pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), E
             () = context.cancelled() => return Ok(()),
             next = interest.next(&mut listener) => next,
         };
-        changes = next.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))?;
+        changes =
+            next.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))?;
     }
 }
 
-/// Subscriptions of one session, before 2026-07-28, each served by a task that ends when this is dropped. Each session
-/// has its own clone of the server, whose subscriptions begin empty.
+/// Subscriptions of one session, before 2026-07-28, each served by a task that ends when this is
+/// dropped. Each session has its own clone of the server, whose subscriptions begin empty.
 #[derive(Default)]
-pub struct Session(Mutex<Told>);
+pub(super) struct Session(Mutex<Told>);
 
 #[derive(Default)]
 struct Told {
@@ -155,18 +165,20 @@ impl Session {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called when the session begins. Over HTTP, notifications have a stream of their own. On standard output they
-    /// would come between replies, which not every client expects before it has subscribed to anything.
-    pub fn open(&self, handle: &Handle, extensions: &Extensions, peer: &Peer<RoleServer>) {
+    /// Called when the session begins. Over HTTP, notifications have a stream of their own. On
+    /// standard output they would come between replies, which not every client expects before
+    /// it has subscribed to anything.
+    pub(super) fn open(&self, handle: &Handle, extensions: &Extensions, peer: &Peer<RoleServer>) {
         if is_http(extensions) {
-            let is_forgotten = peer.peer_info().is_some_and(|client| client.client_info.name == FORGOTTEN);
+            let is_forgotten =
+                peer.peer_info().is_some_and(|client| client.client_info.name == FORGOTTEN);
             let subjects = if is_forgotten { resources::fixed() } else { Vec::new() };
             self.told().tell_unasked(handle, peer, subjects);
         }
     }
 
     /// `resources/subscribe`; repeating it is no error.
-    pub async fn subscribe(
+    pub(super) async fn subscribe(
         &self,
         handle: &Handle,
         uri: &str,
@@ -185,7 +197,9 @@ impl Session {
             return Ok(());
         }
         if told.resources.len() >= MAX_RESOURCES {
-            let why = format!("the session is subscribed to {MAX_RESOURCES} resources; unsubscribe from some");
+            let why = format!(
+                "the session is subscribed to {MAX_RESOURCES} resources; unsubscribe from some"
+            );
             return Err(ErrorData::invalid_params(why, None));
         }
         let peer = peer.clone();
@@ -195,7 +209,7 @@ impl Session {
     }
 
     /// `resources/unsubscribe`; it is no error if there was no subscription.
-    pub fn unsubscribe(&self, uri: &str, extensions: &Extensions) {
+    pub(super) fn unsubscribe(&self, uri: &str, extensions: &Extensions) {
         let mut told = self.told();
         told.resources.remove(uri);
         if told.resources.is_empty() && !is_http(extensions) {
@@ -209,9 +223,14 @@ fn is_http(extensions: &Extensions) -> bool {
 }
 
 impl Told {
-    /// Notifies of changes of the list, which before 2026-07-28 needs no request, once per change; and of `subjects`,
-    /// as if the client had subscribed to them.
-    fn tell_unasked(&mut self, handle: &Handle, peer: &Peer<RoleServer>, subjects: Vec<(String, Subject)>) {
+    /// Notifies of changes of the list, which before 2026-07-28 needs no request, once per change;
+    /// and of `subjects`, as if the client had subscribed to them.
+    fn tell_unasked(
+        &mut self,
+        handle: &Handle,
+        peer: &Peer<RoleServer>,
+        subjects: Vec<(String, Subject)>,
+    ) {
         if self.list.as_ref().is_some_and(|telling| !telling.is_finished()) {
             return;
         }
@@ -220,7 +239,9 @@ impl Told {
             let interest = Interest { list: true, subjects };
             match listen_from_now(&handle).await {
                 Ok(listener) => tell(&peer, &interest, listener).await,
-                Err(error) => tracing::debug!(error = %error.message, "changes of the list are not told"),
+                Err(error) => {
+                    tracing::debug!(error = %error.message, "changes of the list are not told")
+                }
             }
         })));
     }
@@ -244,7 +265,9 @@ async fn tell(peer: &Peer<RoleServer>, interest: &Interest, mut listener: Listen
             }
         };
         pause = FIRST_PAUSE;
-        if peer.is_transport_closed() || changes.list && peer.notify_resource_list_changed().await.is_err() {
+        if peer.is_transport_closed()
+            || changes.list && peer.notify_resource_list_changed().await.is_err()
+        {
             return;
         }
         for uri in changes.uris {

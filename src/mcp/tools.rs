@@ -1,5 +1,6 @@
-//! The tools as `tools/list` shows them. Each vendor reads a different part of JSON Schema and refuses the rest, so the
-//! schemas have only what all of them read. The board checks arguments itself, so nothing is lost by that.
+//! The tools as `tools/list` shows them. Each vendor reads a different part of JSON Schema and
+//! refuses the rest, so the schemas have only what all of them read. The board checks arguments
+//! itself, so nothing is lost by that.
 
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value};
@@ -15,10 +16,12 @@ pub fn tool_list(toolset: Toolset, agent_required: bool) -> Vec<Tool> {
 
 fn tool(entry: &Entry, agent_required: bool) -> Tool {
     let schema = portable(&Value::Object(entry.input_schema(agent_required)));
-    Tool::new(entry.name, entry.description, schema).with_annotations(annotations(entry.annotations))
+    Tool::new(entry.name, entry.description, schema)
+        .with_annotations(annotations(entry.annotations))
 }
 
-/// The hints that differ from what MCP assumes without them, because models pay for each byte of the list.
+/// The hints that differ from what MCP assumes without them, because models pay for each byte of
+/// the list.
 fn annotations(of: Annotations) -> ToolAnnotations {
     ToolAnnotations::from_raw(
         None,
@@ -29,11 +32,12 @@ fn annotations(of: Annotations) -> ToolAnnotations {
     )
 }
 
-/// The schema with the keywords that every client reads: `type`, `enum`, `properties`, `items`, `required` and
-/// `description`. Defaults and the meanings of variants go into the description.
+/// The schema with the keywords that every client reads: `type`, `enum`, `properties`, `items`,
+/// `required` and `description`. Defaults and the meanings of variants go into the description.
 fn portable(schema: &Value) -> Map<String, Value> {
     let variants = variants(schema);
-    let kind = schema["type"].as_str().unwrap_or(if variants.is_empty() { "object" } else { "string" });
+    let kind =
+        schema["type"].as_str().unwrap_or(if variants.is_empty() { "object" } else { "string" });
     let mut shown = Map::new();
     shown.insert("type".to_owned(), Value::from(kind));
     if !variants.is_empty() {
@@ -50,25 +54,31 @@ fn portable(schema: &Value) -> Map<String, Value> {
     shown
 }
 
-/// `properties`, which some clients demand even if there are none, and `required`. Old names of arguments are not shown.
+/// `properties`, which some clients demand even if there are none, and `required`. Old names of
+/// arguments are not shown.
 fn fields(schema: &Value) -> impl Iterator<Item = (String, Value)> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let current = properties.filter(|(_, field)| field["deprecated"] != true);
-    let properties: Map<_, _> = current.map(|(name, field)| (name.clone(), Value::Object(portable(field)))).collect();
+    let properties: Map<_, _> =
+        current.map(|(name, field)| (name.clone(), Value::Object(portable(field)))).collect();
     let required = schema["required"].as_array().filter(|names| !names.is_empty()).cloned();
     let required = required.map(|names| ("required".to_owned(), Value::Array(names)));
     [("properties".to_owned(), Value::Object(properties))].into_iter().chain(required)
 }
 
 fn description(schema: &Value) -> Option<String> {
-    let own = schema["description"].as_str().map(|text| text.replace('\n', " ")).unwrap_or_default();
+    let own =
+        schema["description"].as_str().map(|text| text.replace('\n', " ")).unwrap_or_default();
     let mut parts = vec![own.trim_end_matches('.').to_owned()];
     for part in schema["oneOf"].as_array().into_iter().flatten() {
-        if let (Some(value), Some(meaning)) = (part["const"].as_str(), part["description"].as_str()) {
+        if let (Some(value), Some(meaning)) = (part["const"].as_str(), part["description"].as_str())
+        {
             parts.push(format!("{value}: {}", meaning.trim_end_matches('.')));
         }
     }
-    if let Some(default) = schema.get("default").filter(|default| !is_nothing(default) && !own.contains("efault")) {
+    if let Some(default) =
+        schema.get("default").filter(|default| !is_nothing(default) && !own.contains("efault"))
+    {
         let text = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
         parts.push(format!("default {text}"));
     }

@@ -7,9 +7,9 @@ use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
-/// A body whose reader is watched: when the reader leaves, whatever still works for it is cancelled. After a normal
-/// end, that is nothing, or what a closed session has left without a way to answer. A stream that is still open when
-/// `over` is cancelled ends.
+/// A body whose reader is watched: when the reader leaves, whatever still works for it is
+/// cancelled. After a normal end, that is nothing, or what a closed session has left without a way
+/// to answer. A stream that is still open when `over` is cancelled ends.
 pub struct Watched {
     body: Body,
     over: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -26,7 +26,10 @@ impl HttpBody for Watched {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         match self.over.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(None),
             Poll::Pending => Pin::new(&mut self.body).poll_frame(cx),

@@ -66,7 +66,8 @@ impl Operation for AddDiscovery {
         let acted = task_id.as_ref().and_then(|id| state.acted_on(Some(&agent), id));
         let (task_id, supersedes) = (task_id.or(own), superseded(&params.supersedes, state)?);
         let room = state.room_for_discovery(&supersedes)?;
-        let added = Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes };
+        let added =
+            Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes };
         Ok(acted.into_iter().chain([added]).chain(room).collect())
     }
 

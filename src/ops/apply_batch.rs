@@ -12,7 +12,8 @@ pub struct ApplyBatch;
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Writing operations, done in order (at most 5000); not reset_tasks, nor those on snapshots, bundles or artifacts
+    /// Writing operations, done in order (at most 5000); not reset_tasks, nor those on snapshots,
+    /// bundles or artifacts
     pub operations: Vec<Item>,
     pub idempotency_key: Option<String>,
 }
@@ -41,7 +42,8 @@ pub struct Reply {
 
 impl Operation for ApplyBatch {
     const NAME: &'static str = "apply_batch";
-    const DESCRIPTION: &'static str = "Do several writing operations in one durable write, all or none.";
+    const DESCRIPTION: &'static str =
+        "Do several writing operations in one durable write, all or none.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -56,15 +58,14 @@ impl Operation for ApplyBatch {
             return Err(Refusal::Empty { what: "operations" });
         }
         limit::BATCH.check(params.operations.len())?;
-        let steps = params
-            .operations
-            .iter()
-            .enumerate()
-            .map(|(index, item)| step(item).map_err(|refusal| (index, name(item), Box::new(refusal))));
+        let steps = params.operations.iter().enumerate().map(|(index, item)| {
+            step(item).map_err(|refusal| (index, name(item), Box::new(refusal)))
+        });
         let (steps, refused): (Vec<_>, Vec<_>) = steps.partition(Result::is_ok);
-        match refused.is_empty() {
-            true => Ok(Some(steps.into_iter().flatten().collect())),
-            false => Err(refused_all(refused.into_iter().filter_map(Result::err).collect())),
+        if refused.is_empty() {
+            Ok(Some(steps.into_iter().flatten().collect()))
+        } else {
+            Err(refused_all(refused.into_iter().filter_map(Result::err).collect()))
         }
     }
 
@@ -74,7 +75,11 @@ impl Operation for ApplyBatch {
             applied: params.operations.len(),
             items_written: call.events,
             writes_saved: if call.repeated { 0 } else { params.operations.len() - 1 },
-            results: if call.repeated { call.created.iter().map(Created::told).collect() } else { Vec::new() },
+            results: if call.repeated {
+                call.created.iter().map(Created::told).collect()
+            } else {
+                Vec::new()
+            },
         })
     }
 }
@@ -119,12 +124,19 @@ fn unknown(item: &Item) -> Refusal {
     let name = name(item);
     let meant = near(&name, all().iter().map(|entry| entry.name));
     let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-    Refusal::BadArgument { argument: "name".to_owned(), wanted: format!("there is no operation `{name}`{meant}") }
+    Refusal::BadArgument {
+        argument: "name".to_owned(),
+        wanted: format!("there is no operation `{name}`{meant}"),
+    }
 }
 
 /// The operation's name, short enough to repeat in a message.
 fn name(item: &Item) -> String {
-    item.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(LONGEST_NAME).collect()
+    item.name
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .take(LONGEST_NAME)
+        .collect()
 }
 
 #[cfg(test)]
@@ -136,7 +148,8 @@ mod tests {
     #[test]
     fn operations_of_a_batch_are_read_once_when_the_call_comes_in() {
         let import = json!({"name": "import_plan", "arguments": {"text": "- [ ] a\n"}});
-        let batch = find(ApplyBatch::NAME).unwrap().prepare(json!({"operations": [import]})).unwrap();
+        let batch =
+            find(ApplyBatch::NAME).unwrap().prepare(json!({"operations": [import]})).unwrap();
         let (first, again) = (batch.steps().unwrap().unwrap(), batch.steps().unwrap().unwrap());
         assert_eq!((first.len(), first.as_ptr()), (1, again.as_ptr()));
     }

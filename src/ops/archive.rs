@@ -9,7 +9,8 @@ use crate::state::id::TaskId;
 use crate::state::refusal::Refusal;
 use crate::state::snapshot::{Listed, Occasion, SnapshotName, Verification};
 
-/// Earlier states, for the few operations that need them. Slow, unlike everything else that an operation may use.
+/// Earlier states, for the few operations that need them. Slow, unlike everything else that an
+/// operation may use.
 pub trait Archive {
     fn reader(&self) -> Reader;
     /// The state at the time of the call.
@@ -27,7 +28,12 @@ pub trait Archive {
     fn verify(&self) -> Result<Verification, Refusal>;
     fn bundles(&self, asked: &bundle::Asked) -> Result<bundle::Told, Refusal>;
     /// Writes the file of an artifact; it is on disk when this returns.
-    fn keep_artifact(&self, task: &TaskId, name: &str, source: &Source) -> Result<Artifact, Refusal>;
+    fn keep_artifact(
+        &self,
+        task: &TaskId,
+        name: &str,
+        source: &Source,
+    ) -> Result<Artifact, Refusal>;
 }
 
 /// What a call fetched from the archive before it was decided on.
@@ -42,8 +48,8 @@ pub enum Fetched {
     Pair(Box<Document>, Box<Document>),
     Bundles(bundle::Told),
     Artifact(Artifact),
-    /// An earlier state and the snapshot taken of the present one. `snapshot` is `None` if the state came from the
-    /// journal.
+    /// An earlier state and the snapshot taken of the present one. `snapshot` is `None` if the
+    /// state came from the journal.
     Earlier {
         document: Box<Document>,
         snapshot: Option<SnapshotName>,

@@ -1,5 +1,5 @@
-//! A task as the agent that claims it sees it: what the work needs, without nulls and without hashes, which a model
-//! reads and pays for.
+//! A task as the agent that claims it sees it: what the work needs, without nulls and without
+//! hashes, which a model reads and pays for.
 
 use std::sync::Arc;
 
@@ -104,10 +104,19 @@ const TITLE_SHOWN: usize = 40;
 
 impl Surroundings {
     pub fn of(task: &Task, state: &State) -> Self {
-        let mut above: Vec<String> =
-            state.ancestors(task).take(ABOVE_SHOWN).map(|one| shortened(one.headline(), TITLE_SHOWN)).collect();
+        let mut above: Vec<String> = state
+            .ancestors(task)
+            .take(ABOVE_SHOWN)
+            .map(|one| shortened(one.headline(), TITLE_SHOWN))
+            .collect();
         above.reverse();
-        let goal = state.board().goal.split_whitespace().take(SURROUNDINGS / 2).collect::<Vec<_>>().join(" ");
+        let goal = state
+            .board()
+            .goal
+            .split_whitespace()
+            .take(SURROUNDINGS / 2)
+            .collect::<Vec<_>>()
+            .join(" ");
         let titles = Self { goal: String::new(), above };
         let room = SURROUNDINGS.saturating_sub(titles.bytes() + "\"goal\":\"\",".len());
         Self { goal: shortened(&goal, room), ..titles }
@@ -130,7 +139,8 @@ mod tests {
     #[test]
     fn what_a_task_is_for_takes_little_room_whatever_the_texts() {
         let participant = ParticipantId::trusted("p-1");
-        let envelope = Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
+        let envelope =
+            Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
         for (goal, title) in [("g", "t"), (" \"ü\"\n\t", "\\\""), ("", "日本")] {
             let (goal, title) = (goal.repeat(2_000), title.repeat(60));
             let task = |id: &str, parent: Option<&str>| {

@@ -1,7 +1,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentArgument, Annotations, Archive, Call, Decision, Fetched, Operation, REPEATABLE, Toolset};
+use super::{
+    AgentArgument, Annotations, Archive, Call, Decision, Fetched, Operation, REPEATABLE, Toolset,
+};
 use crate::state::State;
 use crate::state::artifact::{Artifact, DIRECTORY, Source, checked_name};
 use crate::state::event::Event;
@@ -35,8 +37,8 @@ pub struct Reply {
 
 impl Operation for AttachArtifact {
     const NAME: &'static str = "attach_artifact";
-    const DESCRIPTION: &'static str =
-        "Keep a file with a task: a report, a log, a patch. get_task lists them; one of the same name takes its place.";
+    const DESCRIPTION: &'static str = "Keep a file with a task: a report, a log, a patch. \
+                                       get_task lists them; one of the same name takes its place.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -89,8 +91,10 @@ impl Operation for AttachArtifact {
         }
         let open = task.open_attempt().filter(|open| Some(&open.agent) == call.actor.as_ref());
         let attempt = open.map(|open| open.number);
-        let artifact = Artifact { agent: call.actor.clone(), attempt, at: call.now, ..kept.clone() };
-        let attached = Event::ArtifactAttached { task: task.id.clone(), artifact: Box::new(artifact) };
+        let artifact =
+            Artifact { agent: call.actor.clone(), attempt, at: call.now, ..kept.clone() };
+        let attached =
+            Event::ArtifactAttached { task: task.id.clone(), artifact: Box::new(artifact) };
         Ok(acted.into_iter().chain([attached]).collect())
     }
 

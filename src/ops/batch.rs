@@ -1,5 +1,5 @@
-//! What a process records in a batch besides the calls: what is due by time before them, and what follows from them after
-//! them.
+//! What a process records in a batch besides the calls: what is due by time before them, and what
+//! follows from them after them.
 
 use std::sync::Arc;
 
@@ -25,23 +25,37 @@ pub struct Recorder<'a> {
     pub at: Timestamp,
     pub participant: &'a ParticipantId,
     pub policy: &'a Policy,
-    /// Whether all living processes can read the event. One that they cannot read is left for later.
+    /// Whether all living processes can read the event. One that they cannot read is left for
+    /// later.
     pub admits: &'a dyn Fn(&State, &Event) -> bool,
 }
 
 impl Recorder<'_> {
     /// Records one event, and returns whether it did.
-    pub fn record(&self, state: &mut State, event: Event, events: &mut Vec<Recorded>) -> Result<bool, ApplyError> {
+    pub fn record(
+        &self,
+        state: &mut State,
+        event: Event,
+        events: &mut Vec<Recorded>,
+    ) -> Result<bool, ApplyError> {
         if !(self.admits)(state, &event) {
             return Ok(false);
         }
         let participant = self.participant.clone();
-        events.push(state.record(event, &Envelope { at: self.at, participant, actor: None, idempotency: None })?);
+        events.push(state.record(
+            event,
+            &Envelope { at: self.at, participant, actor: None, idempotency: None },
+        )?);
         Ok(true)
     }
 
     /// Records what is due by time.
-    pub fn time(&self, state: &mut State, due: &Due, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
+    pub fn time(
+        &self,
+        state: &mut State,
+        due: &Due,
+        events: &mut Vec<Recorded>,
+    ) -> Result<(), ApplyError> {
         if let Some(gap) = due.gap {
             self.record(state, clock_stepped(gap, self.at), events)?;
         }
@@ -55,8 +69,8 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Records what follows for the sessions of runs, in the batch of its cause, so that a process that dies leaves both
-    /// or neither.
+    /// Records what follows for the sessions of runs, in the batch of its cause, so that a process
+    /// that dies leaves both or neither.
     pub fn follow_up(
         &self,
         state: &mut State,
@@ -72,16 +86,22 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Retires surplus tasks and old checkpoints. After the calls, because a retired task is looked up in the journal,
-    /// where this batch is only after its commit. `retired_from` is the number of finished tasks that were left when
-    /// some were last looked for.
+    /// Retires surplus tasks and old checkpoints. After the calls, because a retired task is looked
+    /// up in the journal, where this batch is only after its commit. `retired_from` is the
+    /// number of finished tasks that were left when some were last looked for.
     pub fn retire(
         &self,
         state: &mut State,
         retired_from: &mut usize,
         events: &mut Vec<Recorded>,
     ) -> Result<(), ApplyError> {
-        let retired = [state.retire_surplus(self.policy, retired_from), state.retire_checkpoints(self.policy, self.at)];
-        retired.into_iter().flatten().try_for_each(|event| self.record(state, event, events).map(drop))
+        let retired = [
+            state.retire_surplus(self.policy, retired_from),
+            state.retire_checkpoints(self.policy, self.at),
+        ];
+        retired
+            .into_iter()
+            .flatten()
+            .try_for_each(|event| self.record(state, event, events).map(drop))
     }
 }

@@ -25,8 +25,8 @@ pub struct Call<'a> {
     /// The living process that the agent acts through; `None` for one-shot commands and HTTP.
     pub presence: Option<&'a Participant>,
     pub place: &'a Place,
-    /// Of the files that the call says are done, those that are not committed; none if it names none, or git has not
-    /// said.
+    /// Of the files that the call says are done, those that are not committed; none if it names
+    /// none, or git has not said.
     pub uncommitted: Option<&'a [String]>,
     pub history: &'a dyn History,
     pub vitals: &'a Vitals<'a>,
@@ -34,14 +34,15 @@ pub struct Call<'a> {
     pub fetched: &'a Fetched,
     /// The agent that acts when `agent_id` is left out.
     pub default_agent: &'a DefaultAgent,
-    /// The default agent that the process was started with, even if `Auto` has resolved to a name since.
+    /// The default agent that the process was started with, even if `Auto` has resolved to a name
+    /// since.
     pub started_as: &'a DefaultAgent,
     /// The bearer of the token that let the caller in; `None` if the caller is the board's owner.
     pub principal: Option<&'a Principal>,
     /// True if the caller may be on another machine.
     pub remote: bool,
-    /// The command line that runs callboard for this board in the caller's shell; `None` where the caller may have no
-    /// such shell.
+    /// The command line that runs callboard for this board in the caller's shell; `None` where the
+    /// caller may have no such shell.
     pub command: Option<&'a str>,
     pub reader: Reader,
     /// The acting agent; `None` if it is the board's owner or the bearer of a token.
@@ -50,13 +51,15 @@ pub struct Call<'a> {
     pub created: Vec<Created>,
     /// True if the idempotency key was used before: the call was already done.
     pub repeated: bool,
-    /// When the acting agent was last heard of before this call; `None` if it was not on the board.
+    /// When the acting agent was last heard of before this call; `None` if it was not on the
+    /// board.
     pub heard: Option<Timestamp>,
     /// True if the acting agent has acted through this process before.
     pub is_known_here: bool,
     /// True if this call has already recorded a renewal of the agent's leases.
     pub renewed: bool,
-    /// Number of events that the operation itself has caused, not counting `AgentSeen` and `RunnerSeen`.
+    /// Number of events that the operation itself has caused, not counting `AgentSeen` and
+    /// `RunnerSeen`.
     pub events: usize,
 }
 
@@ -105,7 +108,8 @@ impl Call<'_> {
         self.actor.as_ref().ok_or(Refusal::AgentMissing)
     }
 
-    /// Makes a path in the caller's worktree relative to its root, so that one file in five worktrees has one path.
+    /// Makes a path in the caller's worktree relative to its root, so that one file in five
+    /// worktrees has one path.
     pub fn relative(&self, path: &str) -> String {
         self.place.relative(path).to_owned()
     }
@@ -122,7 +126,8 @@ pub enum DefaultAgent {
     Auto {
         prefix: String,
     },
-    /// Agents that act through a process of `auto`, in the order in which they came: a call has to name one.
+    /// Agents that act through a process of `auto`, in the order in which they came: a call has to
+    /// name one.
     Several(Vec<AgentId>),
 }
 
@@ -156,7 +161,12 @@ pub trait History {
 pub struct NoHistory;
 
 impl History for NoHistory {
-    fn each_after(&self, _: u64, _: usize, _: &mut dyn FnMut(Recorded) -> ControlFlow<()>) -> Result<(), String> {
+    fn each_after(
+        &self,
+        _: u64,
+        _: usize,
+        _: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
+    ) -> Result<(), String> {
         Ok(())
     }
 }

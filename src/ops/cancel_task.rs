@@ -50,10 +50,12 @@ impl Operation for CancelTask {
         let reason = input::checked_reason(params.reason.as_ref())?;
         if state.is_parent(&id) {
             let below = state.below(&id).into_iter().filter(|part| !state.is_parent(&part.id));
-            let open = below.filter(|part| part.status.is_unfinished() || part.status == TaskStatus::Failed);
+            let open = below
+                .filter(|part| part.status.is_unfinished() || part.status == TaskStatus::Failed);
             let open: Vec<_> = open.collect();
             if !open.is_empty() {
-                let events: Vec<_> = open.iter().filter_map(|part| ended(part, &reason, params.ask_owner)).collect();
+                let events: Vec<_> =
+                    open.iter().filter_map(|part| ended(part, &reason, params.ask_owner)).collect();
                 limit::BATCH.check(events.len())?;
                 return Ok(events);
             }

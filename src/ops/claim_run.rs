@@ -77,7 +77,8 @@ pub struct Empty {
 
 impl Operation for ClaimRun {
     const NAME: &'static str = "claim_run";
-    const DESCRIPTION: &'static str = "Runners: get the next run whose demands you meet. Then report_run started, progress, completed, failed or stopped.";
+    const DESCRIPTION: &'static str = "Runners: get the next run whose demands you meet. Then \
+                                       report_run started, progress, completed, failed or stopped.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Required;
@@ -107,7 +108,10 @@ impl Operation for ClaimRun {
         let agent = state.known_agent(call.agent()?)?;
         state.may_claim(agent)?;
         let runner = runner(params);
-        let seen = Event::RunnerSeen { agent: agent.id.clone(), require_matching_tags: runner.require_matching_tags };
+        let seen = Event::RunnerSeen {
+            agent: agent.id.clone(),
+            require_matching_tags: runner.require_matching_tags,
+        };
         let seen = (agent.runner != Some(runner)).then_some(seen);
         if let Some(run) = state.unacted_run(agent) {
             return Ok(seen.into_iter().chain(answered_again(run, agent, state, call)?).collect());
@@ -122,8 +126,11 @@ impl Operation for ClaimRun {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let agent = state.known_agent(call.agent()?)?;
         let given = state.unacted_run(agent).and_then(|task| Some((task, task.open_attempt()?)));
-        let Some((task, attempt)) = given else { return Ok(Reply::Empty(Box::new(empty(params, agent, state)))) };
-        let run = RunView::without_attempts(task, state).ok_or_else(|| Refusal::UnknownRun { run: task.id.clone() })?;
+        let Some((task, attempt)) = given else {
+            return Ok(Reply::Empty(Box::new(empty(params, agent, state))));
+        };
+        let run = RunView::without_attempts(task, state)
+            .ok_or_else(|| Refusal::UnknownRun { run: task.id.clone() })?;
         let session = state.session(&run.session_id);
         Ok(Reply::Claimed(Box::new(Claimed {
             success: true,
@@ -132,7 +139,12 @@ impl Operation for ClaimRun {
             attempt: attempt.number,
             lease_until: attempt.lease_until,
             already: call.events == 0,
-            last_attempt: task.attempts.iter().rev().find(|attempt| attempt.outcome.is_some()).cloned(),
+            last_attempt: task
+                .attempts
+                .iter()
+                .rev()
+                .find(|attempt| attempt.outcome.is_some())
+                .cloned(),
         })))
     }
 }
@@ -145,7 +157,10 @@ fn runner(params: &Params) -> Runner {
 fn has_new_stop(params: &Params, agent: &Agent, state: &State) -> bool {
     agent.current_tasks.iter().any(|id| {
         let is_new = !params.stopping.iter().any(|known| known == id.as_str());
-        is_new && state.task(id).is_some_and(|task| task.run.is_some() && task.stop_requested.is_some())
+        is_new
+            && state
+                .task(id)
+                .is_some_and(|task| task.run.is_some() && task.stop_requested.is_some())
     })
 }
 
@@ -154,23 +169,42 @@ fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {
     let holding = held(agent, state);
     let pending = state.runs().pending();
     let (verdict, message, next) = if state.board().paused.is_some() {
-        (Verdict::Paused, "claims are paused".to_owned(), "finish what you hold, and ask again later")
+        (
+            Verdict::Paused,
+            "claims are paused".to_owned(),
+            "finish what you hold, and ask again later",
+        )
     } else if state.spent_workflow(&agent.id).is_some() {
         let (message, next) = spent(agent, state);
         (Verdict::Spent, message, next)
     } else if !agent.has_room() {
         let message = "you hold as much as your max_concurrent allows".to_owned();
-        let next = match holding.iter().all(Held::is_task) {
-            true => "continue or complete your task, then claim_run again",
-            false => "report_run how it goes; claim_run with wait_seconds also brings requests to stop",
+        let next = if holding.iter().all(Held::is_task) {
+            "continue or complete your task, then claim_run again"
+        } else {
+            "report_run how it goes; claim_run with wait_seconds also brings requests to stop"
         };
         (Verdict::Wait, message, next)
     } else if demands_unmet > 0 {
         let message = format!("{demands_unmet} pending runs demand what you have not: see missing");
-        (Verdict::Unsuited, message, "claim_run again with wait_seconds: 50, or register with what is missing")
+        (
+            Verdict::Unsuited,
+            message,
+            "claim_run again with wait_seconds: 50, or register with what is missing",
+        )
     } else {
         (Verdict::Wait, "no run is pending".to_owned(), "claim_run again with wait_seconds: 50")
     };
     let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.clone());
-    Empty { success: false, verdict, message, reason, pending, demands_unmet, missing, holding, next }
+    Empty {
+        success: false,
+        verdict,
+        message,
+        reason,
+        pending,
+        demands_unmet,
+        missing,
+        holding,
+        next,
+    }
 }

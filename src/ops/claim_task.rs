@@ -7,7 +7,9 @@ use super::assigned::{Assigned, Surroundings};
 use super::handoff::{Handoff, bring_in, handoff};
 use super::held::{Held, held};
 use super::register_agent::refuse_if_elsewhere;
-use super::{AgentArgument, Annotations, AskGit, Call, Decision, Operation, REPEATABLE, Toolset, input};
+use super::{
+    AgentArgument, Annotations, AskGit, Call, Decision, Operation, REPEATABLE, Toolset, input,
+};
 use crate::state::State;
 use crate::state::agent::{Agent, Role};
 use crate::state::claim::{EmptyHanded, Verdict, in_scope};
@@ -42,13 +44,15 @@ pub struct Params {
 impl Params {
     /// True if this call may repeat the one that claimed `task`, whose reply may have been lost.
     fn asks_for(&self, task: &Task) -> bool {
-        self.task_id.as_deref().is_none_or(|id| id == task.id.as_str()) && in_scope(task, self.scope.as_deref())
+        self.task_id.as_deref().is_none_or(|id| id == task.id.as_str())
+            && in_scope(task, self.scope.as_deref())
     }
 
-    /// True if the agent has a claim outside the scope that it has not acted on. Given another task, it would forget
-    /// that one.
+    /// True if the agent has a claim outside the scope that it has not acted on. Given another
+    /// task, it would forget that one.
     fn is_elsewhere(&self, agent: &Agent, state: &State) -> bool {
-        self.task_id.is_none() && state.unacted_claim(agent).is_some_and(|task| !self.asks_for(task))
+        self.task_id.is_none()
+            && state.unacted_claim(agent).is_some_and(|task| !self.asks_for(task))
     }
 }
 
@@ -102,8 +106,8 @@ const AGAIN: &str = "do it; a subagent registers its own agent_id first";
 
 impl Operation for ClaimTask {
     const NAME: &'static str = "claim_task";
-    const DESCRIPTION: &'static str =
-        "Get the next task for you, with what earlier work left. If none, `verdict` and `next` say what to do.";
+    const DESCRIPTION: &'static str = "Get the next task for you, with what earlier work left. If \
+                                       none, `verdict` and `next` say what to do.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;
@@ -140,8 +144,10 @@ impl Operation for ClaimTask {
         if let Some(task) = state.unacted_claim(agent).filter(|task| params.asks_for(task)) {
             return Ok(answered_again(task, agent, state, call)?.into_iter().collect());
         }
-        let own =
-            params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
+        let own = params
+            .task_id
+            .as_deref()
+            .is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
         let may_not = may_not_claim(agent, state);
         if own || !agent.has_room() || may_not || params.is_elsewhere(agent, state) {
             return Ok(Vec::new());
@@ -155,7 +161,9 @@ impl Operation for ClaimTask {
                 return Err(Refusal::EmptyScope { scope: scope.clone() }.into());
             }
             (Some(task), Some(scope)) if !in_scope(task, Some(scope)) => {
-                return Err(Refusal::OutsideScope { task: task.id.clone(), scope: scope.clone() }.into());
+                return Err(
+                    Refusal::OutsideScope { task: task.id.clone(), scope: scope.clone() }.into()
+                );
             }
             _ => {}
         }
@@ -179,12 +187,18 @@ impl Operation for ClaimTask {
                 attempt: attempt.number,
                 lease_until: attempt.lease_until,
                 already: call.events == 0,
-                again: (call.events == 0).then_some(Again { again: true, since: attempt.claimed_at, next: AGAIN }),
+                again: (call.events == 0).then_some(Again {
+                    again: true,
+                    since: attempt.claimed_at,
+                    next: AGAIN,
+                }),
                 handoff: handoff(task, agent, state),
             })));
         }
-        let own =
-            params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
+        let own = params
+            .task_id
+            .as_deref()
+            .is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
         if own || !agent.has_room() || params.is_elsewhere(agent, state) {
             return Ok(holding("you hold work already", agent, state));
         }
@@ -198,21 +212,33 @@ impl Operation for ClaimTask {
             message.push_str("; the files of those that are ready are held by others");
         }
         let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.clone());
-        Ok(Reply::Empty(Box::new(Empty { success: false, message, reason, why, next: next.into_owned() })))
+        Ok(Reply::Empty(Box::new(Empty {
+            success: false,
+            message,
+            reason,
+            why,
+            next: next.into_owned(),
+        })))
     }
 }
 
-/// The event that answers a claim again, because its reply may have been lost. Only the process that claimed can have
-/// lost it, so another process of the agent is refused while that one lives. The process answered here holds the claim
-/// from then on, alone until it dies.
-pub(super) fn answered_again(task: &Task, agent: &Agent, state: &State, call: &Call) -> Result<Option<Event>, Refusal> {
+/// The event that answers a claim again, because its reply may have been lost. Only the process
+/// that claimed can have lost it, so another process of the agent is refused while that one lives.
+/// The process answered here holds the claim from then on, alone until it dies.
+pub(super) fn answered_again(
+    task: &Task,
+    agent: &Agent,
+    state: &State,
+    call: &Call,
+) -> Result<Option<Event>, Refusal> {
     let through = task.open_attempt().and_then(|attempt| attempt.participant.as_ref());
     let is_present = through.is_some_and(|one| agent.present_through.contains(one));
     match call.presence {
         None if through.is_none() => Ok(None),
         Some(own) if is_present && through == Some(&own.id) => Ok(None),
         own => {
-            // If the claiming process is gone, the first of the agent's other processes that asks gets the claim.
+            // If the claiming process is gone, the first of the agent's other processes that asks
+            // gets the claim.
             if is_present || own.is_none_or(|own| !agent.present_through.contains(&own.id)) {
                 refuse_if_elsewhere(&agent.id, state, call)?;
             }
@@ -246,9 +272,11 @@ pub(super) fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
 
 fn holding(message: &'static str, agent: &Agent, state: &State) -> Reply {
     let holding = held(agent, state);
-    let next = match holding.iter().any(Held::is_task) {
-        true => "go on with it (get_task has all of it) and complete it; a subagent registers its own agent_id",
-        false => "go on with your run, and report_run how it goes; a subagent registers its own agent_id",
+    let next = if holding.iter().any(Held::is_task) {
+        "go on with it (get_task has all of it) and complete it; a subagent registers its own \
+         agent_id"
+    } else {
+        "go on with your run, and report_run how it goes; a subagent registers its own agent_id"
     };
     Reply::Holding { success: false, message, holding, next }
 }
@@ -261,16 +289,19 @@ fn advice(
     now: Timestamp,
 ) -> (String, Cow<'static, str>) {
     let (text, next) = match why.verdict {
-        Verdict::Empty => return ("there are no tasks yet".to_owned(), whom_to_ask(agent, state, now).into()),
+        Verdict::Empty => {
+            return ("there are no tasks yet".to_owned(), whom_to_ask(agent, state, now).into());
+        }
         Verdict::Finished => {
             let of = scope.map(|scope| format!(" of {scope}")).unwrap_or_default();
             (format!("every task{of} is finished"), "stop; there is nothing left to do")
         }
         Verdict::Wait => {
             let text = format!("no task is ready: {} held, {} blocked", why.held, why.blocked);
-            let next = match agent.current_tasks.is_empty() {
-                true => "call claim_task again with wait_seconds: 50",
-                false => "go on with what you hold, and call claim_task again when that is done",
+            let next = if agent.current_tasks.is_empty() {
+                "call claim_task again with wait_seconds: 50"
+            } else {
+                "go on with what you hold, and call claim_task again when that is done"
             };
             (text, next)
         }
@@ -291,14 +322,17 @@ fn advice(
 /// Leaders that are named.
 const LEADERS_NAMED: usize = 3;
 
-/// Who can fill a board without tasks: the leaders that are about, else the person, or a leader itself.
+/// Who can fill a board without tasks: the leaders that are about, else the person, or a leader
+/// itself.
 fn whom_to_ask(agent: &Agent, state: &State, now: Timestamp) -> String {
     if agent.role == Role::Leader {
         return "create_tasks_batch makes tasks, import_plan takes a plan".to_owned();
     }
-    let leaders =
-        state.agents().filter(|one| one.role == Role::Leader && one.id.as_str() != HUMAN && one.is_about(now));
-    let named: Vec<_> = leaders.take(LEADERS_NAMED).map(|leader| format!("`{}`", leader.id)).collect();
+    let leaders = state
+        .agents()
+        .filter(|one| one.role == Role::Leader && one.id.as_str() != HUMAN && one.is_about(now));
+    let named: Vec<_> =
+        leaders.take(LEADERS_NAMED).map(|leader| format!("`{}`", leader.id)).collect();
     let ask = match named.as_slice() {
         [] => "ask the person whose board this is for tasks".to_owned(),
         named => format!("ask leader {} for tasks with send_message", named.join(", ")),
@@ -307,10 +341,13 @@ fn whom_to_ask(agent: &Agent, state: &State, now: Timestamp) -> String {
 }
 
 pub(super) fn spent(agent: &Agent, state: &State) -> (String, &'static str) {
-    let message = state
-        .spent_workflow(&agent.id)
-        .map(|(workflow, exhausted)| format!("the budget of workflow `{}` is spent: {exhausted}", workflow.id));
-    (message.unwrap_or_default(), "stop; a leader can raise it with save_checkpoint {workflow_id, budget}")
+    let message = state.spent_workflow(&agent.id).map(|(workflow, exhausted)| {
+        format!("the budget of workflow `{}` is spent: {exhausted}", workflow.id)
+    });
+    (
+        message.unwrap_or_default(),
+        "stop; a leader can raise it with save_checkpoint {workflow_id, budget}",
+    )
 }
 
 /// `text`, cut between characters to at most `bytes` bytes of JSON.

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Rejected, Toolset, input};
+use super::{
+    AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Rejected, Toolset, input,
+};
 use crate::state::State;
 use crate::state::event::Event;
 use crate::state::guard::{not_held, own_open};
@@ -68,7 +70,9 @@ impl Operation for CompleteTask {
         let agent = call.agent()?;
         let id = TaskId::checked(&params.task_id)?;
         state.known_agent(agent)?;
-        if state.run_status(&id).is_none() && state.has_ended(agent, &id, params.attempt, TaskStatus::Done) {
+        if state.run_status(&id).is_none()
+            && state.has_ended(agent, &id, params.attempt, TaskStatus::Done)
+        {
             return Ok(Vec::new());
         }
         let result = result(params, call)?;
@@ -79,16 +83,24 @@ impl Operation for CompleteTask {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let already = call.events == 0;
         let warnings = if already { Vec::new() } else { warnings(params, state, call)? };
-        Ok(Reply { success: true, already, warning: Some(warnings.join("; ")).filter(|text| !text.is_empty()) })
+        Ok(Reply {
+            success: true,
+            already,
+            warning: Some(warnings.join("; ")).filter(|text| !text.is_empty()),
+        })
     }
 }
 
 fn warnings(params: &Params, state: &State, call: &Call) -> Result<Vec<String>, Refusal> {
-    let files: Vec<_> = CompleteTask::done_files(params).into_iter().map(|file| call.relative(file)).collect();
+    let files: Vec<_> =
+        CompleteTask::done_files(params).into_iter().map(|file| call.relative(file)).collect();
     let holds = state.overlaps(&files, call.agent()?, false, NAMED, &mut Effort::new());
     let held = holds.iter().map(|hold| {
         let task = hold.task.as_ref().map(|task| format!(" for task {task}")).unwrap_or_default();
-        format!("{} is held by {}{task}: tell {} what you changed", hold.files, hold.agent, hold.agent)
+        format!(
+            "{} is held by {}{task}: tell {} what you changed",
+            hold.files, hold.agent, hold.agent
+        )
     });
     let uncommitted = call.uncommitted.filter(|files| params.commit.is_none() && !files.is_empty());
     let loose = uncommitted.map(|files| {
@@ -100,10 +112,12 @@ fn warnings(params: &Params, state: &State, call: &Call) -> Result<Vec<String>, 
     Ok(held.chain(loose).collect())
 }
 
-/// The commit that has the work: the one given, or else the head of the branch, if git says that it has the files.
+/// The commit that has the work: the one given, or else the head of the branch, if git says that it
+/// has the files.
 fn commit(params: &Params, call: &Call) -> Option<String> {
     let is_of_branch = params.branch.is_none() || params.branch == call.place.branch;
-    let has_files = call.uncommitted.is_some_and(<[_]>::is_empty) && !CompleteTask::done_files(params).is_empty();
+    let has_files = call.uncommitted.is_some_and(<[_]>::is_empty)
+        && !CompleteTask::done_files(params).is_empty();
     let head = call.place.head.clone().filter(|_| is_of_branch && has_files);
     params.commit.clone().or(head)
 }
@@ -121,9 +135,10 @@ fn result(params: &Params, call: &Call) -> Result<TaskResult, Refusal> {
     })
 }
 
-/// Decides what becomes of the result of `agent`'s attempt. It is taken while the attempt is open, and also after its
-/// lease expired if nobody has claimed the task since; else it is kept with the attempt that is over. An agent without
-/// such an attempt is refused; `over` makes the refusal for a task that nobody holds.
+/// Decides what becomes of the result of `agent`'s attempt. It is taken while the attempt is open,
+/// and also after its lease expired if nobody has claimed the task since; else it is kept with the
+/// attempt that is over. An agent without such an attempt is refused; `over` makes the refusal for
+/// a task that nobody holds.
 pub(super) fn completed(
     task: &Task,
     agent: &AgentId,
@@ -133,8 +148,12 @@ pub(super) fn completed(
     over: fn(&Task) -> Refusal,
 ) -> Decision {
     let result = Arc::new(result);
-    let own = |attempt: &&Attempt| attempt.agent == *agent && given.is_none_or(|given| given == attempt.number);
-    let taken = |attempt: u32, result| Ok(vec![Event::Completed { task: task.id.clone(), attempt, result }]);
+    let own = |attempt: &&Attempt| {
+        attempt.agent == *agent && given.is_none_or(|given| given == attempt.number)
+    };
+    let taken = |attempt: u32, result| {
+        Ok(vec![Event::Completed { task: task.id.clone(), attempt, result }])
+    };
     if let Some(open) = task.open_attempt().filter(own) {
         return taken(open.number, result);
     }
@@ -153,7 +172,8 @@ pub(super) fn completed(
     }
 }
 
-/// The refusal of a result whose attempt is over, however it ended. Keeps the result with the attempt, once.
+/// The refusal of a result whose attempt is over, however it ended. Keeps the result with the
+/// attempt, once.
 fn kept(task: &Task, late: &Attempt, result: Arc<TaskResult>) -> Rejected {
     let refusal = Refusal::AttemptOver {
         task: task.id.clone(),
@@ -164,8 +184,11 @@ fn kept(task: &Task, late: &Attempt, result: Arc<TaskResult>) -> Rejected {
         kept: Some(true),
         next: match (&task.run, task.status) {
             (Some(_), _) => "get_run shows it; claim another with claim_run",
-            (None, TaskStatus::Failed) if late.outcome == Some(Outcome::Expired) && late.number == task.attempt => {
-                "get_task shows it; after a leader's retry_task, and before anybody claims the task, complete_task again is taken"
+            (None, TaskStatus::Failed)
+                if late.outcome == Some(Outcome::Expired) && late.number == task.attempt =>
+            {
+                "get_task shows it; after a leader's retry_task, and before anybody claims the \
+                 task, complete_task again is taken"
             }
             (None, _) => "get_task shows it; claim other work with claim_task",
         },

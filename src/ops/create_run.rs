@@ -86,7 +86,9 @@ pub struct Reply {
 
 impl Operation for CreateRun {
     const NAME: &'static str = "create_run";
-    const DESCRIPTION: &'static str = "Have a runner start an agent session, or go on with one. Wait for the end with get_run, or let async_callback resume the parent session with the result.";
+    const DESCRIPTION: &'static str = "Have a runner start an agent session, or go on with one. \
+                                       Wait for the end with get_run, or let async_callback \
+                                       resume the parent session with the result.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -122,8 +124,14 @@ impl Operation for CreateRun {
         });
         let id = created.ok_or(Refusal::Missing { what: "what the call created" })?;
         let (task, _) = live_or_retired(id, state, call)?;
-        let run = RunView::of(&task, state).ok_or_else(|| Refusal::UnknownRun { run: id.clone() })?;
-        Ok(Reply { success: true, run_id: run.run_id.clone(), session_id: run.session_id.clone(), run })
+        let run =
+            RunView::of(&task, state).ok_or_else(|| Refusal::UnknownRun { run: id.clone() })?;
+        Ok(Reply {
+            success: true,
+            run_id: run.run_id.clone(),
+            session_id: run.session_id.clone(),
+            run,
+        })
     }
 }
 
@@ -164,7 +172,8 @@ fn new_session(params: &Params, state: &State, seed: u64) -> Result<Session, Ref
         }
         None => made_up(state, seed),
     };
-    let parent = params.parent_session_id.as_deref().map(|id| known_session(id, state)).transpose()?;
+    let parent =
+        params.parent_session_id.as_deref().map(|id| known_session(id, state)).transpose()?;
     if parent.is_none() && params.execution_mode == ExecutionMode::AsyncCallback {
         return Err(Refusal::NobodyToCallBack);
     }
@@ -185,11 +194,13 @@ fn new_session(params: &Params, state: &State, seed: u64) -> Result<Session, Ref
 }
 
 fn resumed<'s>(params: &Params, state: &'s State) -> Result<&'s Session, Refusal> {
-    let session = known_session(params.session_id.as_deref().ok_or(Refusal::SessionMissing)?, state)?;
+    let session =
+        known_session(params.session_id.as_deref().ok_or(Refusal::SessionMissing)?, state)?;
     if params.parent_session_id.is_some() {
         return Err(Refusal::ParentGiven { session: session.id.clone() });
     }
-    if session.parent_session_id.is_none() && params.execution_mode == ExecutionMode::AsyncCallback {
+    if session.parent_session_id.is_none() && params.execution_mode == ExecutionMode::AsyncCallback
+    {
         return Err(Refusal::NobodyToCallBack);
     }
     match state.runs_of(&session.id).find(|run| run.status.is_unfinished()) {
@@ -198,12 +209,20 @@ fn resumed<'s>(params: &Params, state: &'s State) -> Result<&'s Session, Refusal
     }
 }
 
-fn new_run(params: &Params, session: &Session, state: &State, call: &Call) -> Result<NewTask, Refusal> {
+fn new_run(
+    params: &Params,
+    session: &Session,
+    state: &State,
+    call: &Call,
+) -> Result<NewTask, Refusal> {
     let demands = input::checked_demands(params.demands.as_ref())?;
     let affinity = session.affinity.demands();
-    let demands =
-        affinity.merged(&demands).ok_or_else(|| Refusal::DemandsChanged { demanded: affinity.described() })?;
-    for (what, span) in [("timeout_seconds", params.timeout_seconds), ("no_match_seconds", params.no_match_seconds)] {
+    let demands = affinity
+        .merged(&demands)
+        .ok_or_else(|| Refusal::DemandsChanged { demanded: affinity.described() })?;
+    for (what, span) in
+        [("timeout_seconds", params.timeout_seconds), ("no_match_seconds", params.no_match_seconds)]
+    {
         limit::SPAN.check(span.unwrap_or_default() as usize)?;
         if span == Some(0) {
             return Err(Refusal::Zero { what });
@@ -213,7 +232,8 @@ fn new_run(params: &Params, session: &Session, state: &State, call: &Call) -> Re
         session_id: session.id.clone(),
         kind: params.kind,
         execution_mode: params.execution_mode,
-        agent_name: checked_name("agent_name", params.agent_name.as_deref())?.or_else(|| session.agent_name.clone()),
+        agent_name: checked_name("agent_name", params.agent_name.as_deref())?
+            .or_else(|| session.agent_name.clone()),
         project_dir: checked_dir(params)?.or_else(|| session.project_dir.clone()),
         created_by: call.actor.clone().filter(|actor: &AgentId| state.agent(actor).is_some()),
         no_match_seconds: params.no_match_seconds.unwrap_or(NO_MATCH),
@@ -236,7 +256,11 @@ fn checked_name(what: &'static str, name: Option<&str>) -> Result<Option<String>
 }
 
 fn checked_dir(params: &Params) -> Result<Option<String>, Refusal> {
-    params.project_dir.as_deref().map(|dir| input::checked_text("project_dir", &limit::PATH, dir)).transpose()
+    params
+        .project_dir
+        .as_deref()
+        .map(|dir| input::checked_text("project_dir", &limit::PATH, dir))
+        .transpose()
 }
 
 fn made_up(state: &State, seed: u64) -> SessionId {

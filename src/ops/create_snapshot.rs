@@ -27,7 +27,8 @@ pub struct Reply {
 
 impl Operation for CreateSnapshot {
     const NAME: &'static str = "create_snapshot";
-    const DESCRIPTION: &'static str = "Leaders: keep the present state as a file that can be compared and restored.";
+    const DESCRIPTION: &'static str =
+        "Leaders: keep the present state as a file that can be compared and restored.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -49,7 +50,9 @@ impl Operation for CreateSnapshot {
     }
 
     fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
-        let Fetched::Taken(Listed { name, bytes, head }) = call.fetched else { return Err(Refusal::NoSnapshot) };
+        let Fetched::Taken(Listed { name, bytes, head }) = call.fetched else {
+            return Err(Refusal::NoSnapshot);
+        };
         let seq = head.as_ref().map_or(0, |head| head.seq);
         Ok(Reply { success: true, snapshot: name.clone(), seq, bytes: *bytes })
     }

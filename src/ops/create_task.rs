@@ -21,7 +21,8 @@ pub struct Reply {
 
 impl Operation for CreateTask {
     const NAME: &'static str = "create_task";
-    const DESCRIPTION: &'static str = "Add one task to the queue. It becomes claimable when its dependencies are done.";
+    const DESCRIPTION: &'static str =
+        "Add one task to the queue. It becomes claimable when its dependencies are done.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = TaskInput;

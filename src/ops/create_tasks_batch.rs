@@ -28,8 +28,8 @@ pub struct Reply {
 
 impl Operation for CreateTasksBatch {
     const NAME: &'static str = "create_tasks_batch";
-    const DESCRIPTION: &'static str =
-        "Add many tasks, all or none. Dependencies name tasks by id, or by place in the batch: #0 is the first.";
+    const DESCRIPTION: &'static str = "Add many tasks, all or none. Dependencies name tasks by \
+                                       id, or by place in the batch: #0 is the first.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;
@@ -49,7 +49,9 @@ impl Operation for CreateTasksBatch {
             return Err(Refusal::KeyOfItem.into());
         }
         let tasks = input::new_tasks(params.tasks.iter(), state, call.seed, call.place)?;
-        state.check_new(&tasks).map_err(|refusal| input::by_position(refusal, &params.tasks, &tasks))?;
+        state
+            .check_new(&tasks)
+            .map_err(|refusal| input::by_position(refusal, &params.tasks, &tasks))?;
         Ok(vec![Event::TasksCreated { tasks }])
     }
 

@@ -16,8 +16,8 @@ pub struct Params {
     pub workflow_id: String,
     /// Delete only this checkpoint
     pub number: Option<u64>,
-    /// Delete all but this many of the newest. Without number and keep, the whole workflow is deleted, with the record
-    /// of what it has spent
+    /// Delete all but this many of the newest. Without number and keep, the whole workflow is
+    /// deleted, with the record of what it has spent
     pub keep: Option<u32>,
 }
 
@@ -34,7 +34,8 @@ pub struct Reply {
 
 impl Operation for DeleteCheckpoints {
     const NAME: &'static str = "delete_checkpoints";
-    const DESCRIPTION: &'static str = "Delete one checkpoint, all but the newest, or a workflow whole (leaders only).";
+    const DESCRIPTION: &'static str =
+        "Delete one checkpoint, all but the newest, or a workflow whole (leaders only).";
     const ANNOTATIONS: Annotations = DESTRUCTIVE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -61,8 +62,11 @@ impl Operation for DeleteCheckpoints {
             }
             (Some(_), Some(_)) => return Err(Refusal::NumberOrKeep.into()),
         };
-        let checkpoints: Vec<_> =
-            numbers.iter().filter_map(|number| state.place_of(workflow, *number)).cloned().collect();
+        let checkpoints: Vec<_> = numbers
+            .iter()
+            .filter_map(|number| state.place_of(workflow, *number))
+            .cloned()
+            .collect();
         let dropped = Event::CheckpointsDropped { checkpoints, workflow: None, expired: false };
         Ok(if numbers.is_empty() { Vec::new() } else { vec![dropped] })
     }
@@ -70,6 +74,11 @@ impl Operation for DeleteCheckpoints {
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
         let workflow_id = WorkflowId::checked(&params.workflow_id)?;
         let removed = state.workflow(&workflow_id).is_none();
-        Ok(Reply { success: true, kept: state.checkpoints_of(&workflow_id).count(), workflow_id, removed })
+        Ok(Reply {
+            success: true,
+            kept: state.checkpoints_of(&workflow_id).count(),
+            workflow_id,
+            removed,
+        })
     }
 }

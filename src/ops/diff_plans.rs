@@ -67,7 +67,9 @@ impl Operation for DiffPlans {
     }
 
     fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
-        let Fetched::Pair(from, to) = call.fetched else { return Err(Refusal::NoPlan { version: None }) };
+        let Fetched::Pair(from, to) = call.fetched else {
+            return Err(Refusal::NoPlan { version: None });
+        };
         let mut page = Page::new(call, None, usize::MAX)?;
         let all = differences(from, to);
         let total = all.len();
@@ -76,7 +78,8 @@ impl Operation for DiffPlans {
         let part = page.part(Some(total), params.after > 0, next);
         let mut shown: Vec<_> = page.into_entries().into_iter().map(Shown::into_entry).collect();
         let mut of = |kind| {
-            let (own, others) = std::mem::take(&mut shown).into_iter().partition(|(of, _)| *of == kind);
+            let (own, others) =
+                std::mem::take(&mut shown).into_iter().partition(|(of, _)| *of == kind);
             shown = others;
             let own: Vec<(Kind, Difference)> = own;
             own.into_iter().map(|(_, difference)| difference).collect()
@@ -106,12 +109,22 @@ fn versions(params: &Params, state: &State) -> Result<Versions, Refusal> {
     let to = version(state, params.plan.as_deref(), params.to.as_deref())?;
     let was = to.was.as_deref();
     let from = match (params.from.as_deref(), to.prev_sha256.as_deref()) {
-        (Some(given), _) => version(state, params.plan.as_deref(), Some(given))
-            .or_else(|refusal| was.map_or(Err(refusal), |was| version(state, Some(was), Some(given))))?,
+        (Some(given), _) => {
+            version(state, params.plan.as_deref(), Some(given)).or_else(|refusal| {
+                was.map_or(Err(refusal), |was| version(state, Some(was), Some(given)))
+            })?
+        }
         (None, Some(before)) => {
             let is_own = |plan: &PlanVersion| plan.name() == to.name() || Some(plan.name()) == was;
-            let is_before = |plan: &&PlanVersion| plan.seq < to.seq && !plan.removed && is_own(plan);
-            let found = state.board().plans.iter().rev().filter(is_before).find(|plan| plan.sha256 == before);
+            let is_before =
+                |plan: &&PlanVersion| plan.seq < to.seq && !plan.removed && is_own(plan);
+            let found = state
+                .board()
+                .plans
+                .iter()
+                .rev()
+                .filter(is_before)
+                .find(|plan| plan.sha256 == before);
             found.ok_or_else(|| Refusal::NoPlan { version: Some(before.to_owned()) })?
         }
         (None, None) => return Err(Refusal::OnlyPlan),
@@ -127,7 +140,8 @@ fn tasks(document: &Document) -> Vec<&Task> {
 
 /// All differences, in the order of the reply's lists.
 fn differences(from: &Document, to: &Document) -> Vec<(Kind, Difference)> {
-    let old: BTreeMap<&TaskId, &Task> = tasks(from).into_iter().map(|task| (&task.id, task)).collect();
+    let old: BTreeMap<&TaskId, &Task> =
+        tasks(from).into_iter().map(|task| (&task.id, task)).collect();
     let new = tasks(to);
     let (mut added, mut modified, mut renamed) = (Vec::new(), Vec::new(), Vec::new());
     for task in &new {
@@ -141,7 +155,9 @@ fn differences(from: &Document, to: &Document) -> Vec<(Kind, Difference)> {
             Some(PlanChange::Renamed) if was.title != is.title => {
                 renamed.push((Kind::Renamed, difference(task, before.title.clone())));
             }
-            Some(PlanChange::Renamed) => renamed.push((Kind::Renamed, difference(task, before.path.clone()))),
+            Some(PlanChange::Renamed) => {
+                renamed.push((Kind::Renamed, difference(task, before.path.clone())))
+            }
             Some(_) => modified.push((Kind::Modified, difference(task, None))),
             None => {}
         }

@@ -42,7 +42,8 @@ pub struct Reply {
 
 impl Operation for DiffSnapshots {
     const NAME: &'static str = "diff_snapshots";
-    const DESCRIPTION: &'static str = "What was added, removed and changed between two snapshots, or up to now.";
+    const DESCRIPTION: &'static str =
+        "What was added, removed and changed between two snapshots, or up to now.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     const FETCHES: bool = true;
@@ -64,7 +65,8 @@ impl Operation for DiffSnapshots {
         let Fetched::Pair(from, to) = call.fetched else { return Err(Refusal::NoSnapshot) };
         let changes = diff(from, to);
         let count = |kind| changes.iter().filter(|change| change.kind == kind).count();
-        let (added, removed, changed) = (count(Kind::Added), count(Kind::Removed), count(Kind::Changed));
+        let (added, removed, changed) =
+            (count(Kind::Added), count(Kind::Removed), count(Kind::Changed));
         let total = changes.len();
         let is_more = page.fill(changes.into_iter().skip(params.after));
         let next = is_more.then_some(params.after + page.len());

@@ -39,11 +39,14 @@ impl Entry {
         }
     }
 
-    /// JSON Schema of the arguments. `agent_required` adds `agent_id` to the required ones of an agent's operation;
-    /// `register_agent` never requires it, because it can make an id up.
+    /// JSON Schema of the arguments. `agent_required` adds `agent_id` to the required ones of an
+    /// agent's operation; `register_agent` never requires it, because it can make an id up.
     pub fn input_schema(&self, agent_required: bool) -> Map<String, Value> {
         let mut schema = (self.params_schema)();
-        if agent_required && self.agent == AgentArgument::Required && self.name != RegisterAgent::NAME {
+        if agent_required
+            && self.agent == AgentArgument::Required
+            && self.name != RegisterAgent::NAME
+        {
             schema::require(&mut schema, "agent_id");
         }
         schema
@@ -68,7 +71,8 @@ impl Entry {
         let (mut arguments, mut reply) = (self.input_schema(true), self.output_schema());
         // References count from the root of the document.
         let definitions = schema::take_definitions(&mut arguments).into_iter();
-        let definitions: Map<_, _> = definitions.chain(schema::take_definitions(&mut reply)).collect();
+        let definitions: Map<_, _> =
+            definitions.chain(schema::take_definitions(&mut reply)).collect();
         let mut schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": self.name,
@@ -98,7 +102,8 @@ pub fn schema_of_written<T: JsonSchema>(title: &str) -> Value {
 }
 
 fn titled(mut schema: Map<String, Value>, title: &str) -> Value {
-    schema.insert("$schema".to_owned(), Value::from("https://json-schema.org/draft/2020-12/schema"));
+    schema
+        .insert("$schema".to_owned(), Value::from("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".to_owned(), Value::from(title));
     Value::Object(schema)
 }

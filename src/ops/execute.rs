@@ -1,10 +1,14 @@
-//! One call against the state: identity, renewal of leases, decision, events, reply. Pure; the writer makes it durable.
+//! One call against the state: identity, renewal of leases, decision, events, reply. Pure; the
+//! writer makes it durable.
 
 use serde_json::{Value, json};
 
 use super::claim_task::shortened;
 use super::identity::{free_slot, identify, is_ours};
-use super::{AgentArgument, Call, DefaultAgent, Listener, Operation, Prepared, Principal, RegisterAgent, page};
+use super::{
+    AgentArgument, Call, DefaultAgent, Listener, Operation, Prepared, Principal, RegisterAgent,
+    page,
+};
 use crate::harmless::tags;
 use crate::state::agent::Participant;
 use crate::state::digest::sha256;
@@ -27,16 +31,23 @@ pub struct Executed {
 }
 
 /// Decides, applies the events and builds the reply. On an error the state is left as it was.
-pub fn execute(state: &mut State, prepared: &dyn Prepared, call: Call<'_>) -> Result<Executed, ApplyError> {
+pub fn execute(
+    state: &mut State,
+    prepared: &dyn Prepared,
+    call: Call<'_>,
+) -> Result<Executed, ApplyError> {
     let start = state.savepoint();
     let level = state.board().schema_version;
     let mut run = Run { state, call, events: Vec::new(), key: None };
     match run.operation(prepared) {
         Ok(answer) => match run.unread_since(level) {
-            older if older.is_empty() => Ok(Executed { events: run.events, answer, actor: run.call.actor }),
+            older if older.is_empty() => {
+                Ok(Executed { events: run.events, answer, actor: run.call.actor })
+            }
             older => {
                 run.state.rollback(start);
-                let answer = Err(Refusal::OlderProcesses { operation: prepared.name().to_owned(), older });
+                let answer =
+                    Err(Refusal::OlderProcesses { operation: prepared.name().to_owned(), older });
                 Ok(Executed { events: Vec::new(), answer, actor: run.call.actor })
             }
         },
@@ -49,7 +60,8 @@ pub fn execute(state: &mut State, prepared: &dyn Prepared, call: Call<'_>) -> Re
 
 /// Whether the caller would rather wait than have the reply that `state` gives now.
 pub fn waits(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> bool {
-    if prepared.wait_seconds() == 0 || limit::WAIT.check(prepared.wait_seconds() as usize).is_err() {
+    if prepared.wait_seconds() == 0 || limit::WAIT.check(prepared.wait_seconds() as usize).is_err()
+    {
         return false;
     }
     match identify(state, prepared, &call) {
@@ -89,7 +101,11 @@ impl Run<'_, '_> {
         if let Err(refusal) = self.renew(prepared)? {
             return Ok(Err(refusal));
         }
-        let answer = if self.call.repeated { prepared.reply(self.state, &self.call) } else { self.decide(prepared)? };
+        let answer = if self.call.repeated {
+            prepared.reply(self.state, &self.call)
+        } else {
+            self.decide(prepared)?
+        };
         Ok(answer.map(|value| self.readable(value, prepared.rest())).map(|mut reply| {
             if prepared.redacted() > 0
                 && let Some(fields) = reply.as_object_mut()
@@ -100,10 +116,15 @@ impl Run<'_, '_> {
         }))
     }
 
-    /// The living processes that could not read what the call has recorded, if it has raised the board's level.
+    /// The living processes that could not read what the call has recorded, if it has raised the
+    /// board's level.
     fn unread_since(&self, level: u32) -> Vec<Older> {
         let raised = self.state.board().schema_version;
-        if raised == level { Vec::new() } else { self.state.older(&(self.call.vitals.living)(), raised) }
+        if raised == level {
+            Vec::new()
+        } else {
+            self.state.older(&(self.call.vitals.living)(), raised)
+        }
     }
 
     /// Sets the acting agent, and what is known of it before the call.
@@ -146,7 +167,8 @@ impl Run<'_, '_> {
 
     /// The refusal, with what the agent holds if it named a task of another.
     fn with_holding(&self, prepared: &dyn Prepared, refusal: Refusal) -> Refusal {
-        let actor = self.call.actor.as_ref().filter(|_| prepared.agent_argument() != AgentArgument::None);
+        let actor =
+            self.call.actor.as_ref().filter(|_| prepared.agent_argument() != AgentArgument::None);
         let Some(agent) = actor.and_then(|actor| self.state.agent(actor)) else { return refusal };
         let held = agent.current_tasks.iter().filter_map(|id| self.state.task(id));
         let holding = held.map(|task| Holding {
@@ -157,9 +179,13 @@ impl Run<'_, '_> {
         refusal.while_holding(holding.collect())
     }
 
-    /// Runs all steps or none: a refused step rolls back those before it. The steps after it are still tried, so that
-    /// the refusal can name all that would be refused.
-    fn batch(&mut self, prepared: &dyn Prepared, steps: &[Box<dyn Prepared>]) -> Result<Answer, ApplyError> {
+    /// Runs all steps or none: a refused step rolls back those before it. The steps after it are
+    /// still tried, so that the refusal can name all that would be refused.
+    fn batch(
+        &mut self,
+        prepared: &dyn Prepared,
+        steps: &[Box<dyn Prepared>],
+    ) -> Result<Answer, ApplyError> {
         let (savepoint, recorded) = (self.state.savepoint(), self.events.len());
         let actor = self.call.actor.clone();
         let mut chance = Chance::new(self.call.seed);
@@ -182,7 +208,11 @@ impl Run<'_, '_> {
             match answer {
                 Ok(value) => results.push(self.addressed(value)),
                 // The events that a refusal would have kept are rolled back with the rest.
-                Err(refusal) => refused.push((index, step.name().to_owned(), Box::new(refusal.without_keeping()))),
+                Err(refusal) => refused.push((
+                    index,
+                    step.name().to_owned(),
+                    Box::new(refusal.without_keeping()),
+                )),
             }
         }
         self.call.actor = actor;
@@ -212,15 +242,21 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Renews the leases of the agent that the call names; any call that changes the board does. The agent's first such
-    /// call through a living process begins its presence there.
+    /// Renews the leases of the agent that the call names; any call that changes the board does.
+    /// The agent's first such call through a living process begins its presence there.
     fn renew(&mut self, prepared: &dyn Prepared) -> Result<Result<(), Refusal>, ApplyError> {
         let actor = self.call.actor.clone();
-        let Some(agent) = actor.filter(|_| !prepared.annotations().read_only) else { return Ok(Ok(())) };
-        let implied = prepared.agent_argument() == AgentArgument::Required && prepared.name() != RegisterAgent::NAME;
-        let stands_for = *self.call.default_agent != DefaultAgent::None && prepared.agent_id().is_none();
+        let Some(agent) = actor.filter(|_| !prepared.annotations().read_only) else {
+            return Ok(Ok(()));
+        };
+        let implied = prepared.agent_argument() == AgentArgument::Required
+            && prepared.name() != RegisterAgent::NAME;
+        let stands_for =
+            *self.call.default_agent != DefaultAgent::None && prepared.agent_id().is_none();
         let is_unasked = stands_for && implied && self.state.agent(&agent).is_none();
-        let room = match is_unasked.then(|| super::register_agent::room_for(&agent, self.state, &self.call)).transpose()
+        let room = match is_unasked
+            .then(|| super::register_agent::room_for(&agent, self.state, &self.call))
+            .transpose()
         {
             Ok(room) => room.flatten(),
             Err(refusal) => return Ok(Err(refusal)),
@@ -242,15 +278,18 @@ impl Run<'_, '_> {
         }
         let through = self.call.presence.map(|participant| &participant.id);
         let is_elsewhere = through.is_some_and(|own| self.is_elsewhere(&agent, own));
-        // These may be refused because the agent belongs to another process: `register_agent` renews with its own
-        // event, a batch leaves it to its steps, and a claim renews without joining the agent to this process.
+        // These may be refused because the agent belongs to another process: `register_agent`
+        // renews with its own event, a batch leaves it to its steps, and a claim renews
+        // without joining the agent to this process.
         let (renews, through) = match prepared.name() {
             RegisterAgent::NAME => (false, through),
             "apply_batch" => (!is_elsewhere, through),
             "claim_task" | "claim_run" => (true, through.filter(|_| !is_elsewhere)),
             _ => (true, through),
         };
-        if renews && let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now) {
+        if renews
+            && let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now)
+        {
             self.record(seen)?;
             self.call.renewed = true;
         }
@@ -267,14 +306,20 @@ impl Run<'_, '_> {
 
     /// The call's idempotency key. If it was used before, sets `created` and `repeated`.
     fn known_key(&mut self, prepared: &dyn Prepared) -> Result<Option<Idempotency>, Refusal> {
-        let Some(key) = prepared.idempotency_key().filter(|key| !key.is_empty()) else { return Ok(None) };
+        let Some(key) = prepared.idempotency_key().filter(|key| !key.is_empty()) else {
+            return Ok(None);
+        };
         limit::IDEMPOTENCY_KEY.check_text(key)?;
         let params = digest(&prepared.params());
         let full = |scope: String| format!("{scope}/{}/{key}", prepared.name());
         let mut keys = self.key_scopes(prepared).into_iter().map(full);
         let own = keys.next().unwrap_or_default();
-        if let Some(known) = std::iter::once(own.clone()).chain(keys).find_map(|key| self.state.remembered(&key)) {
-            if known.params != params && known.params != digest(&self.with_agent_or_without(prepared.params())) {
+        if let Some(known) =
+            std::iter::once(own.clone()).chain(keys).find_map(|key| self.state.remembered(&key))
+        {
+            if known.params != params
+                && known.params != digest(&self.with_agent_or_without(prepared.params()))
+            {
                 return Err(Refusal::KeyReused { key: key.to_owned() });
             }
             self.call.created.clone_from(&known.created);
@@ -283,8 +328,8 @@ impl Run<'_, '_> {
         Ok(Some(Idempotency { key: own, params }))
     }
 
-    /// The same parameters with the acting agent filled in where it was left out, or left out where it was given: the
-    /// key belongs to that agent either way.
+    /// The same parameters with the acting agent filled in where it was left out, or left out where
+    /// it was given: the key belongs to that agent either way.
     fn with_agent_or_without(&self, mut params: Value) -> Value {
         if let Some(agent) = params.get_mut("agent_id") {
             *agent = if agent.is_null() { json!(self.call.actor) } else { Value::Null };
@@ -292,9 +337,9 @@ impl Run<'_, '_> {
         params
     }
 
-    /// The scopes in which the call's idempotency key is looked up; it is recorded in the first. A process with `auto`
-    /// uses the name it has taken, because that outlasts the process, else its own id; it also looks under its own id
-    /// and under the name that it would take.
+    /// The scopes in which the call's idempotency key is looked up; it is recorded in the first. A
+    /// process with `auto` uses the name it has taken, because that outlasts the process, else
+    /// its own id; it also looks under its own id and under the name that it would take.
     fn key_scopes(&self, prepared: &dyn Prepared) -> Vec<String> {
         let actor = self.call.actor.as_ref().map(AgentId::to_string);
         if prepared.agent_argument() != AgentArgument::None || self.call.principal.is_some() {
@@ -306,10 +351,17 @@ impl Run<'_, '_> {
                 let process = &process.id;
                 match actor {
                     Some(own) => vec![own, process.to_string()],
-                    None if self.state.agents().any(|agent| agent.present_through.contains(process)) => {
+                    None if self
+                        .state
+                        .agents()
+                        .any(|agent| agent.present_through.contains(process)) =>
+                    {
                         vec![process.to_string()]
                     }
-                    None => vec![process.to_string(), free_slot(self.state, prefix, &self.call).to_string()],
+                    None => vec![
+                        process.to_string(),
+                        free_slot(self.state, prefix, &self.call).to_string(),
+                    ],
                 }
             }
             _ => vec![HUMAN.to_owned()],
@@ -321,8 +373,8 @@ impl Run<'_, '_> {
         self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::as_actor)
     }
 
-    /// The reply as its reader gets it: a model no more than it can read, no tool that it does not see, and nothing that
-    /// ends a tag of its host.
+    /// The reply as its reader gets it: a model no more than it can read, no tool that it does not
+    /// see, and nothing that ends a tag of its host.
     fn readable(&self, reply: Value, rest: &str) -> Value {
         if !self.call.reader.is_model() {
             return self.addressed(reply);
@@ -335,7 +387,8 @@ impl Run<'_, '_> {
         reply
     }
 
-    /// Adds what every reply to an agent carries: its id, its unread messages and the stop requests for what it holds.
+    /// Adds what every reply to an agent carries: its id, its unread messages and the stop requests
+    /// for what it holds.
     fn addressed(&self, mut reply: Value) -> Value {
         let Some(fields) = reply.as_object_mut() else { return reply };
         if self.call.repeated {
@@ -352,7 +405,8 @@ impl Run<'_, '_> {
             }
             fields.insert("unread_messages".to_owned(), told);
         }
-        let held = self.state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
+        let held =
+            self.state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
         let stops: Vec<_> = held
             .iter()
             .filter_map(|id| {

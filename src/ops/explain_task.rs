@@ -39,7 +39,8 @@ pub struct Reply {
     pub claimable: bool,
     /// Why nobody can claim it, and what would change that
     pub reasons: Vec<Reason>,
-    /// Agents that could take it when it is ready: present, suited and with room; the likeliest first
+    /// Agents that could take it when it is ready: present, suited and with room; the likeliest
+    /// first
     pub agents: Vec<AgentId>,
     /// Agents that could not take it, and why
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +79,8 @@ const READ_AT_ONCE: u64 = 500;
 
 impl Operation for ExplainTask {
     const NAME: &'static str = "explain_task";
-    const DESCRIPTION: &'static str = "Why a task is not claimable, who could claim it, and what changed it last.";
+    const DESCRIPTION: &'static str =
+        "Why a task is not claimable, who could claim it, and what changed it last.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -95,12 +97,15 @@ impl Operation for ExplainTask {
                 Some(why) => others.push(Other { agent: agent.id.clone(), why }),
             }
         }
-        agents.sort_by_key(|agent| (task.was_given_up_by(&agent.id), std::cmp::Reverse(agent.last_heartbeat)));
+        agents.sort_by_key(|agent| {
+            (task.was_given_up_by(&agent.id), std::cmp::Reverse(agent.last_heartbeat))
+        });
         if agents.is_empty() && task.status.is_unfinished() {
             reasons.push(nobody(&others));
         }
         others.truncate(NAMED);
-        let last = last_change(&task.id, state, call.history).map_err(|detail| Refusal::HistoryUnread { detail })?;
+        let last = last_change(&task.id, state, call.history)
+            .map_err(|detail| Refusal::HistoryUnread { detail })?;
         Ok(Reply {
             task: task.id.clone(),
             path: task.path.clone(),
@@ -124,14 +129,19 @@ impl Operation for ExplainTask {
 
 /// The task with that id, or the only one at that path.
 fn named<'s>(given: &str, state: &'s State) -> Result<&'s Arc<Task>, Refusal> {
-    let is_task = |id: &TaskId| state.task(id).is_some() || given.contains(':') && state.status_of(id).is_some();
+    let is_task = |id: &TaskId| {
+        state.task(id).is_some() || given.contains(':') && state.status_of(id).is_some()
+    };
     if let Some(id) = TaskId::checked(given).ok().filter(is_task) {
         return state.known_task(&id);
     }
     if given.contains(':') {
         let path = hierarchy::split_scope(given).1;
         state.check_path_meant(given)?;
-        return state.at_path(given).next().ok_or_else(|| Refusal::EmptyScope { scope: path.to_owned() });
+        return state
+            .at_path(given)
+            .next()
+            .ok_or_else(|| Refusal::EmptyScope { scope: path.to_owned() });
     }
     let id = TaskId::checked(given)?;
     state.check_path_meant(given)?;
@@ -165,11 +175,17 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
         return reasons;
     }
     match task.status {
-        TaskStatus::Done => add("it is done".to_owned(), format!("reset_tasks `{}` begins it anew", task.id)),
+        TaskStatus::Done => {
+            add("it is done".to_owned(), format!("reset_tasks `{}` begins it anew", task.id))
+        }
         TaskStatus::Failed | TaskStatus::Cancelled => {
-            let error = task.result.as_ref().and_then(|result| result.error.as_deref()).unwrap_or_default();
+            let error =
+                task.result.as_ref().and_then(|result| result.error.as_deref()).unwrap_or_default();
             let error: String = error.chars().take(200).collect();
-            add(format!("it is {}: {error}", task.status), format!("retry_task `{}` makes it available", task.id));
+            add(
+                format!("it is {}: {error}", task.status),
+                format!("retry_task `{}` makes it available", task.id),
+            );
         }
         TaskStatus::Obsolete => {
             add(
@@ -186,14 +202,23 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
             None => ("which does not exist", format!("update_task `{}` its dependencies", task.id)),
             Some(TaskStatus::Failed) => ("which has failed", format!("retry_task `{id}`")),
             Some(TaskStatus::Cancelled) => ("which was cancelled", format!("retry_task `{id}`")),
-            Some(TaskStatus::Obsolete) => ("which is obsolete", format!("update_task `{}` its dependencies", task.id)),
-            Some(TaskStatus::Claimed | TaskStatus::InProgress) => ("which is being done", "wait for it".to_owned()),
+            Some(TaskStatus::Obsolete) => {
+                ("which is obsolete", format!("update_task `{}` its dependencies", task.id))
+            }
+            Some(TaskStatus::Claimed | TaskStatus::InProgress) => {
+                ("which is being done", "wait for it".to_owned())
+            }
             Some(_) => ("which is not done", format!("explain_task `{id}`")),
         };
         add(format!("it waits for {id}{of}, {word}"), next);
     }
-    if let Some(until) = task.not_before.filter(|until| task.status == TaskStatus::Available && *until > now) {
-        add(format!("it is not tried again before {until}"), format!("wait, or retry_task `{}`", task.id));
+    if let Some(until) =
+        task.not_before.filter(|until| task.status == TaskStatus::Available && *until > now)
+    {
+        add(
+            format!("it is not tried again before {until}"),
+            format!("wait, or retry_task `{}`", task.id),
+        );
     }
     reasons
 }
@@ -201,7 +226,10 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
 fn nobody(others: &[Other]) -> Reason {
     let (why, next) = match others {
         [] => ("no agent is registered", "have one call register_agent"),
-        _ => ("no agent could take it now: see others", "change what keeps one of them from it, or register another"),
+        _ => (
+            "no agent could take it now: see others",
+            "change what keeps one of them from it, or register another",
+        ),
     };
     Reason { why: why.to_owned(), next: next.to_owned() }
 }
@@ -234,26 +262,38 @@ fn obstacle(agent: &Agent, task: &Task, state: &State, now: Timestamp) -> Option
     if !agent.is_about(now) && agent.current_tasks.is_empty() {
         let heard = agent.last_heartbeat;
         return Some(format!(
-            "is away: it has no process, and was last heard of at {heard}; it can take it if it comes back"
+            "is away: it has no process, and was last heard of at {heard}; it can take it if it \
+             comes back"
         ));
     }
     let busy = !agent.has_room() && !agent.current_tasks.contains(&task.id);
-    busy.then(|| format!("has no room: it holds {} of {}", agent.current_tasks.len(), agent.max_concurrent))
+    busy.then(|| {
+        format!("has no room: it holds {} of {}", agent.current_tasks.len(), agent.max_concurrent)
+    })
 }
 
-fn last_change(id: &TaskId, state: &State, history: &dyn History) -> Result<Option<Recorded>, String> {
+fn last_change(
+    id: &TaskId,
+    state: &State,
+    history: &dyn History,
+) -> Result<Option<Recorded>, String> {
     let mut before = state.seq() + 1;
     let oldest = before.saturating_sub(LOOKED_AT);
     while before > oldest.max(1) {
         let start = (before - 1).saturating_sub(READ_AT_ONCE);
         let mut found = None;
-        history.each_after(start, usize::try_from(before - 1 - start).unwrap_or_default(), &mut |recorded| {
-            // A rebuilt journal starts at some state, so its first event may lie beyond the range that is asked for.
-            if recorded.seq < before && recorded.event.tasks().contains(&id) {
-                found = Some(recorded);
-            }
-            ControlFlow::Continue(())
-        })?;
+        history.each_after(
+            start,
+            usize::try_from(before - 1 - start).unwrap_or_default(),
+            &mut |recorded| {
+                // A rebuilt journal starts at some state, so its first event may lie beyond the
+                // range that is asked for.
+                if recorded.seq < before && recorded.event.tasks().contains(&id) {
+                    found = Some(recorded);
+                }
+                ControlFlow::Continue(())
+            },
+        )?;
         if found.is_some() {
             return Ok(found);
         }

@@ -45,7 +45,8 @@ pub struct Reply {
 
 impl Operation for ExportPlan {
     const NAME: &'static str = "export_plan";
-    const DESCRIPTION: &'static str = "Read the plan as it stands, or an earlier version, as Markdown or JSON.";
+    const DESCRIPTION: &'static str =
+        "Read the plan as it stands, or an earlier version, as Markdown or JSON.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     const FETCHES: bool = true;
@@ -53,7 +54,8 @@ impl Operation for ExportPlan {
     type Reply = Reply;
 
     fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
-        let version = version(archive.present(), params.plan.as_deref(), params.version.as_deref())?;
+        let version =
+            version(archive.present(), params.plan.as_deref(), params.version.as_deref())?;
         match params.version {
             Some(_) => Ok(Fetched::Document(at(version, archive)?)),
             None => Ok(Fetched::Nothing),
@@ -67,13 +69,14 @@ impl Operation for ExportPlan {
             _ => None,
         };
         let state = earlier.as_ref().unwrap_or(state);
-        let is_own = |task: &&Arc<Task>| task.run.is_none() && task.plan_name() == Some(version.name());
+        let is_own =
+            |task: &&Arc<Task>| task.run.is_none() && task.plan_name() == Some(version.name());
         let tasks = state.in_file_order(state.tasks().filter(is_own));
         let title = version.title.as_deref();
         Ok(match params.format {
             Format::Markdown => {
-                let own =
-                    kept_text(&version, call).and_then(|kept| plan::rewritten(state, &kept, &Import::of(&version)));
+                let own = kept_text(&version, call)
+                    .and_then(|kept| plan::rewritten(state, &kept, &Import::of(&version)));
                 let text = own.unwrap_or_else(|| plan::to_markdown(title, &tasks));
                 Reply { markdown: Some(text), json: None, plan: version }
             }
@@ -96,9 +99,14 @@ fn kept_text(version: &PlanVersion, call: &Call) -> Option<Box<KeptText>> {
 }
 
 /// The newest version whose sha256 begins with `given`; without it the current one of the plan.
-pub fn version<'s>(state: &'s State, plan: Option<&str>, given: Option<&str>) -> Result<&'s PlanVersion, Refusal> {
+pub fn version<'s>(
+    state: &'s State,
+    plan: Option<&str>,
+    given: Option<&str>,
+) -> Result<&'s PlanVersion, Refusal> {
     let Some(given) = given else { return state.plan_meant(plan) };
-    let is_meant = |version: &&PlanVersion| plan.is_none_or(|plan| version.name() == plan) && !version.removed;
+    let is_meant =
+        |version: &&PlanVersion| plan.is_none_or(|plan| version.name() == plan) && !version.removed;
     let mut newest = state.board().plans.iter().rev().filter(is_meant);
     let found = newest.find(|plan| given.len() >= SHORTEST && plan.sha256.starts_with(given));
     found.ok_or_else(|| Refusal::NoPlan { version: Some(given.chars().take(64).collect()) })
@@ -107,14 +115,18 @@ pub fn version<'s>(state: &'s State, plan: Option<&str>, given: Option<&str>) ->
 /// Fewest digits that name a version.
 const SHORTEST: usize = 6;
 
-/// The state right after `version` was imported. Refused for a version that came with the state of another board,
-/// because its `seq` counts there.
+/// The state right after `version` was imported. Refused for a version that came with the state of
+/// another board, because its `seq` counts there.
 pub fn at(version: &PlanVersion, archive: &dyn Archive) -> Result<Box<Document>, Refusal> {
     let elsewhere = || Refusal::PlanFromElsewhere { version: version.session().to_owned() };
     let document = archive.at(version.seq).map_err(|refusal| match refusal {
         Refusal::NotInThePast { .. } => elsewhere(),
         other => other,
     })?;
-    let then = document.board.plans.last().filter(|then| then.sha256 == version.sha256 && then.seq == version.seq);
+    let then = document
+        .board
+        .plans
+        .last()
+        .filter(|then| then.sha256 == version.sha256 && then.seq == version.seq);
     if then.is_some() { Ok(Box::new(document)) } else { Err(elsewhere()) }
 }

@@ -74,7 +74,8 @@ impl Operation for FailTask {
         let again = params.again()? && task.attempts_used() < task.max_attempts;
         let retry_at = again.then(|| call.now + call.policy.backoff_millis(task.attempts_used()));
         let cancelled = cancelled_when_stopped(task).filter(|_| again);
-        let failed = Event::Failed { task: id, error: AttemptError { category, message }, retry_at };
+        let failed =
+            Event::Failed { task: id, error: AttemptError { category, message }, retry_at };
         Ok(std::iter::once(failed).chain(cancelled).collect())
     }
 

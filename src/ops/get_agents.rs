@@ -60,7 +60,10 @@ impl Operation for GetAgents {
             present: agent.is_present(),
             quiet: is_quiet(agent, call),
         };
-        let next = page.fill(rest.map(item)).then(|| page.last().map(|last| last.agent.id.clone())).flatten();
+        let next = page
+            .fill(rest.map(item))
+            .then(|| page.last().map(|last| last.agent.id.clone()))
+            .flatten();
         let part = page.part(Some(state.agents().count()), !after.is_empty(), next);
         Ok(Reply { part, agents: page.into_entries() })
     }

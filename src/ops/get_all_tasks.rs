@@ -68,12 +68,18 @@ impl Operation for GetAllTasks {
         let after = params.after.as_deref().map(TaskId::checked).transpose()?;
         after.as_ref().map_or(Ok(()), |after| state.known_cursor(after))?;
         let (total, tasks) = task_filter::select(params, after.as_ref(), state, call)?;
-        let is_more = page.fill(tasks.map(|task| match params.brief {
-            true => Listed::Brief(brief(task, state)),
-            false => Listed::Whole(Box::new(listed(task, call.reader))),
+        let is_more = page.fill(tasks.map(|task| {
+            if params.brief {
+                Listed::Brief(brief(task, state))
+            } else {
+                Listed::Whole(Box::new(listed(task, call.reader)))
+            }
         }));
         let next = page.last().filter(|_| is_more).map(|last| last.id().clone());
-        Ok(Reply { part: page.part(Some(total), after.is_some(), next), tasks: page.into_entries() })
+        Ok(Reply {
+            part: page.part(Some(total), after.is_some(), next),
+            tasks: page.into_entries(),
+        })
     }
 }
 
@@ -101,7 +107,12 @@ fn brief(task: &Task, state: &State) -> Brief {
         title: shortened(title, TITLE_SHOWN),
         status: task.status,
         ready: is_open && state.is_ready(&task.id),
-        blocked_by: state.waits_for(task).filter(|_| is_open).take(BLOCKERS_SHOWN).cloned().collect(),
+        blocked_by: state
+            .waits_for(task)
+            .filter(|_| is_open)
+            .take(BLOCKERS_SHOWN)
+            .cloned()
+            .collect(),
         agent: task.claimed_by.clone().filter(|_| task.status.is_held()),
         priority: task.priority,
     }

@@ -50,7 +50,9 @@ pub struct Skipped {
 
 impl Operation for GetCheckpoint {
     const NAME: &'static str = "get_checkpoint";
-    const DESCRIPTION: &'static str = "Read the newest sound checkpoint of a workflow or a task, if there is one, and what the workflow has spent: `restored` says.";
+    const DESCRIPTION: &'static str = "Read the newest sound checkpoint of a workflow or a task, \
+                                       if there is one, and what the workflow has spent: \
+                                       `restored` says.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -58,7 +60,9 @@ impl Operation for GetCheckpoint {
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
         let known: Vec<&Arc<Checkpoint>> = match (&params.workflow_id, &params.task_id) {
-            (Some(workflow), None) => state.checkpoints_of(&WorkflowId::checked(workflow)?).collect(),
+            (Some(workflow), None) => {
+                state.checkpoints_of(&WorkflowId::checked(workflow)?).collect()
+            }
             (None, Some(task)) => {
                 let task = TaskId::checked(task)?;
                 if state.status_of(&task).is_none() {
@@ -74,18 +78,28 @@ impl Operation for GetCheckpoint {
         let mut skipped = Vec::new();
         let newest = known.iter().find(|one| match one.damage() {
             Some(reason) => {
-                skipped.push(Skipped { workflow_id: one.workflow_id.clone(), number: one.number, reason });
+                skipped.push(Skipped {
+                    workflow_id: one.workflow_id.clone(),
+                    number: one.number,
+                    reason,
+                });
                 false
             }
             None => true,
         });
         let asked = params.workflow_id.as_deref().map(WorkflowId::trusted);
-        let workflow = newest.map(|one| &one.workflow_id).or(asked.as_ref()).and_then(|id| state.workflow(id));
+        let workflow =
+            newest.map(|one| &one.workflow_id).or(asked.as_ref()).and_then(|id| state.workflow(id));
         Ok(reply(newest.copied(), skipped, workflow))
     }
 }
 
-fn one(number: u64, params: &Params, known: &[&Arc<Checkpoint>], state: &State) -> Result<Reply, Refusal> {
+fn one(
+    number: u64,
+    params: &Params,
+    known: &[&Arc<Checkpoint>],
+    state: &State,
+) -> Result<Reply, Refusal> {
     let found = known.iter().find(|one| one.number == number);
     let Some(found) = found else {
         let workflow = known.first().map(|one| one.workflow_id.clone());
@@ -95,12 +109,20 @@ fn one(number: u64, params: &Params, known: &[&Arc<Checkpoint>], state: &State) 
         return Err(Refusal::UnknownCheckpoint { workflow, number });
     };
     if let Some(detail) = found.damage() {
-        return Err(Refusal::CheckpointDamaged { workflow: found.workflow_id.clone(), number, detail });
+        return Err(Refusal::CheckpointDamaged {
+            workflow: found.workflow_id.clone(),
+            number,
+            detail,
+        });
     }
     Ok(reply(Some(found), Vec::new(), state.workflow(&found.workflow_id)))
 }
 
-fn reply(found: Option<&Arc<Checkpoint>>, skipped: Vec<Skipped>, workflow: Option<&Arc<Workflow>>) -> Reply {
+fn reply(
+    found: Option<&Arc<Checkpoint>>,
+    skipped: Vec<Skipped>,
+    workflow: Option<&Arc<Workflow>>,
+) -> Reply {
     Reply {
         restored: found.is_some(),
         checkpoint: found.map(|one| Checkpoint::clone(one)),

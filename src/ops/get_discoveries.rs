@@ -87,13 +87,17 @@ impl Operation for GetDiscoveries {
             }
             searched += if sought.words.is_empty() { 0 } else { one.content.len() };
             let superseded_by = state.superseded_by(&one.id).cloned();
-            if sought.fits(one) && !page.add(Shown { discovery: Discovery::clone(one), superseded_by }) {
+            if sought.fits(one)
+                && !page.add(Shown { discovery: Discovery::clone(one), superseded_by })
+            {
                 is_more = true;
                 break;
             }
             last = Some(one.id.clone());
         }
-        let count = || state.discoveries_before(None).filter(|one| is_wanted(one) && sought.fits(one)).count();
+        let count = || {
+            state.discoveries_before(None).filter(|one| is_wanted(one) && sought.fits(one)).count()
+        };
         let total = (sought.words.is_empty() && (after.is_some() || is_more)).then(count);
         let part = page.part(total, after.is_some(), last.filter(|_| is_more));
         let mut discoveries = page.into_entries();
@@ -115,7 +119,11 @@ impl<'a> Sought<'a> {
         let query = params.query.as_deref().unwrap_or_default();
         limit::QUERY.check_text(query)?;
         let words = query.split_whitespace().map(str::to_lowercase).collect();
-        Ok(Self { words, tags: &params.tags, task: params.task_id.as_deref().map(TaskId::checked).transpose()? })
+        Ok(Self {
+            words,
+            tags: &params.tags,
+            task: params.task_id.as_deref().map(TaskId::checked).transpose()?,
+        })
     }
 
     fn fits(&self, one: &Discovery) -> bool {
@@ -126,8 +134,11 @@ impl<'a> Sought<'a> {
 
     /// True if each word occurs in the content, a tag or a file.
     fn says(&self, one: &Discovery) -> bool {
-        let texts: Vec<_> =
-            std::iter::once(&one.content).chain(&one.tags).chain(&one.files).map(|text| text.to_lowercase()).collect();
+        let texts: Vec<_> = std::iter::once(&one.content)
+            .chain(&one.tags)
+            .chain(&one.files)
+            .map(|text| text.to_lowercase())
+            .collect();
         self.words.iter().all(|word| texts.iter().any(|text| text.contains(word.as_str())))
     }
 }

@@ -21,7 +21,8 @@ pub struct GetHistory;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     pub task_id: Option<String>,
-    /// Agent that acted, is named or held the event's task at the time (not known of retired tasks)
+    /// Agent that acted, is named or held the event's task at the time (not known of retired
+    /// tasks)
     pub agent: Option<String>,
     /// Kinds of events, such as claimed or completed; default all
     #[serde(default)]
@@ -53,7 +54,8 @@ const READ_AT_ONCE: u64 = 500;
 
 impl Operation for GetHistory {
     const NAME: &'static str = "get_history";
-    const DESCRIPTION: &'static str = "What happened, newest first, a page at a time; of one task, agent or kind.";
+    const DESCRIPTION: &'static str =
+        "What happened, newest first, a page at a time; of one task, agent or kind.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -70,12 +72,20 @@ impl Operation for GetHistory {
         let mut page = telling::page(call, params.limit)?;
         let before = params.before_seq.unwrap_or(u64::MAX).min(state.seq() + 1);
         let next = match params.since_seq {
-            Some(seq) => forwards(&mut page, &wanted, call.history, seq.min(state.seq()), before.saturating_sub(1)),
+            Some(seq) => forwards(
+                &mut page,
+                &wanted,
+                call.history,
+                seq.min(state.seq()),
+                before.saturating_sub(1),
+            ),
             None => backwards(&mut page, size, &wanted, call.history, before),
         };
         let next = next.map_err(|detail| Refusal::HistoryUnread { detail })?;
-        let is_plain = params.kinds.is_empty() && params.task_id.is_none() && params.agent.is_none();
-        let total = (is_plain && params.since.is_none()).then(|| usize::try_from(state.seq()).unwrap_or(usize::MAX));
+        let is_plain =
+            params.kinds.is_empty() && params.task_id.is_none() && params.agent.is_none();
+        let total = (is_plain && params.since.is_none())
+            .then(|| usize::try_from(state.seq()).unwrap_or(usize::MAX));
         let continues = params.since_seq.is_some() || params.before_seq.is_some();
         Ok(Reply { part: page.part(total, continues, next), events: page.into_entries() })
     }
@@ -93,19 +103,24 @@ impl Wanted<'_> {
         let concerns = |agent: &AgentId| {
             recorded.actor.as_ref() == Some(agent)
                 || names(&recorded.event, agent)
-                || recorded.event.tasks().into_iter().any(|task| self.was_held(task, agent, recorded))
+                || recorded
+                    .event
+                    .tasks()
+                    .into_iter()
+                    .any(|task| self.was_held(task, agent, recorded))
         };
         self.filter.wants(recorded) && self.agent.as_ref().is_none_or(concerns)
     }
 
-    /// True if `agent` held the task until the event, which may have ended that. A claim never counts, because another
-    /// agent's may come in the same millisecond.
+    /// True if `agent` held the task until the event, which may have ended that. A claim never
+    /// counts, because another agent's may come in the same millisecond.
     fn was_held(&self, task: &TaskId, agent: &AgentId, recorded: &Recorded) -> bool {
         if matches!(recorded.event, Event::Claimed { .. }) {
             return false;
         }
         let attempts = self.state.task(task).into_iter().flat_map(|task| &task.attempts);
-        let mut own = attempts.filter(|attempt| attempt.agent == *agent && attempt.claimed_at < recorded.at);
+        let mut own =
+            attempts.filter(|attempt| attempt.agent == *agent && attempt.claimed_at < recorded.at);
         own.any(|attempt| attempt.ended_at.is_none_or(|ended| recorded.at <= ended))
     }
 }
@@ -145,25 +160,30 @@ fn backwards(
     while at > 1 && before - at < LOOKED_AT as u64 {
         let start = (at - 1).saturating_sub(READ_AT_ONCE);
         let (mut newest, mut is_over, mut oldest) = (VecDeque::new(), false, None);
-        history.each_after(start, usize::try_from(at - 1 - start).unwrap_or_default(), &mut |recorded| {
-            // A rebuilt journal starts at some state, so its first event may lie beyond the range that is asked for.
-            if recorded.seq >= at {
-                return ControlFlow::Break(());
-            }
-            oldest.get_or_insert(recorded.seq);
-            if recorded.at < wanted.since {
-                // Nothing before it is asked for either.
-                newest.clear();
-                is_over = true;
-            } else if wanted.has(&recorded) {
-                newest.push_back((recorded.seq, told(&recorded)));
-                // One event more than fits the page tells that there is a next page.
-                if newest.len() > size + 1 {
-                    newest.pop_front();
+        history.each_after(
+            start,
+            usize::try_from(at - 1 - start).unwrap_or_default(),
+            &mut |recorded| {
+                // A rebuilt journal starts at some state, so its first event may lie beyond the
+                // range that is asked for.
+                if recorded.seq >= at {
+                    return ControlFlow::Break(());
                 }
-            }
-            ControlFlow::Continue(())
-        })?;
+                oldest.get_or_insert(recorded.seq);
+                if recorded.at < wanted.since {
+                    // Nothing before it is asked for either.
+                    newest.clear();
+                    is_over = true;
+                } else if wanted.has(&recorded) {
+                    newest.push_back((recorded.seq, told(&recorded)));
+                    // One event more than fits the page tells that there is a next page.
+                    if newest.len() > size + 1 {
+                        newest.pop_front();
+                    }
+                }
+                ControlFlow::Continue(())
+            },
+        )?;
         for (seq, event) in newest.into_iter().rev() {
             if !page.add(event) {
                 return Ok(Some(seq + 1));

@@ -40,9 +40,10 @@ impl Operation for GetMasterPlan {
             goal: Arc::clone(&board.goal),
             master_plan: Arc::clone(&board.master_plan),
             created_at: board.created_at.known(),
-            plans: match call.reader.is_model() {
-                true => board.plans.iter().map(PlanVersion::brief).collect(),
-                false => Arc::clone(&board.plans),
+            plans: if call.reader.is_model() {
+                board.plans.iter().map(PlanVersion::brief).collect()
+            } else {
+                Arc::clone(&board.plans)
             },
         })
     }

@@ -58,7 +58,8 @@ impl From<&Task> for Item {
 
 impl Operation for GetResults {
     const NAME: &'static str = "get_results";
-    const DESCRIPTION: &'static str = "Read the results of finished tasks: the named ones, or a page of all.";
+    const DESCRIPTION: &'static str =
+        "Read the results of finished tasks: the named ones, or a page of all.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;
@@ -78,7 +79,9 @@ impl Operation for GetResults {
             let ids: Vec<_> = ids.into_iter().filter(|id| seen.insert(id.clone())).collect();
             let place = |after: &TaskId| {
                 let place = ids.iter().position(|id| id == after);
-                place.map(|place| place + 1).ok_or_else(|| Refusal::UnknownTask { task: after.clone() })
+                place
+                    .map(|place| place + 1)
+                    .ok_or_else(|| Refusal::UnknownTask { task: after.clone() })
             };
             let begin = after.as_ref().map_or(Ok(0), place)?;
             let mut is_more = false;
@@ -86,10 +89,15 @@ impl Operation for GetResults {
                 is_more = is_more || !page.add(named(id, state, call)?);
             }
             let next = page.last().filter(|_| is_more).map(|last| last.task_id.clone());
-            return Ok(Reply { part: page.part(Some(ids.len()), begin > 0, next), results: page.into_entries() });
+            return Ok(Reply {
+                part: page.part(Some(ids.len()), begin > 0, next),
+                results: page.into_entries(),
+            });
         }
         after.as_ref().map_or(Ok(()), |after| state.known_cursor(after))?;
-        let finished = |after| state.tasks_after(after).filter(|task| task.run.is_none() && task.result.is_some());
+        let finished = |after| {
+            state.tasks_after(after).filter(|task| task.run.is_none() && task.result.is_some())
+        };
         let is_more = page.fill(finished(after.as_ref()).map(|task| Item::from(task.as_ref())));
         let next = page.last().filter(|_| is_more).map(|last| last.task_id.clone());
         let total = (after.is_some() || is_more).then(|| finished(None).count());

@@ -98,7 +98,9 @@ impl RunView {
             kind: run.kind,
             status,
             execution_mode: run.execution_mode,
-            parent_session_id: state.session(&run.session_id).and_then(|session| session.parent_session_id.clone()),
+            parent_session_id: state
+                .session(&run.session_id)
+                .and_then(|session| session.parent_session_id.clone()),
             agent_name: run.agent_name.clone(),
             prompt: task.description.to_string(),
             project_dir: run.project_dir.clone(),
@@ -113,8 +115,9 @@ impl RunView {
             started_at: task.started_at,
             completed_at: task.completed_at,
             timeout_seconds: task.timeout_seconds,
-            timeout_at: timeout_at
-                .map(|(open, seconds)| open.claimed_at + open.stepped_millis + i64::from(seconds) * SECOND),
+            timeout_at: timeout_at.map(|(open, seconds)| {
+                open.claimed_at + open.stepped_millis + i64::from(seconds) * SECOND
+            }),
             no_match_until: run.no_match_until.filter(|_| status == RunStatus::Pending),
             stop_requested: task.stop_requested.clone(),
             result: task.result.as_deref().cloned(),
@@ -127,7 +130,8 @@ impl RunView {
         Some(Self { attempts: Vec::new(), ..Self::of(task, state)? })
     }
 
-    /// The view for lists: without attempts, output, data and child results, and with prompt and error cut short.
+    /// The view for lists: without attempts, output, data and child results, and with prompt and
+    /// error cut short.
     pub fn brief(task: &Task, state: &State) -> Option<Self> {
         let whole = Self::without_attempts(task, state)?;
         let result = whole.result.map(|result| TaskResult {
@@ -157,7 +161,8 @@ fn beginning(text: &str) -> String {
 
 impl Operation for GetRun {
     const NAME: &'static str = "get_run";
-    const DESCRIPTION: &'static str = "Read one run whole, with its attempts and result, or wait for its end.";
+    const DESCRIPTION: &'static str =
+        "Read one run whole, with its attempts and result, or wait for its end.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -168,7 +173,8 @@ impl Operation for GetRun {
     }
 
     fn waits(params: &Params, state: &State, _: &Call) -> bool {
-        TaskId::checked(&params.run_id).is_ok_and(|id| state.run_status(&id).is_some_and(|status| !status.is_over()))
+        TaskId::checked(&params.run_id)
+            .is_ok_and(|id| state.run_status(&id).is_some_and(|status| !status.is_over()))
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -181,10 +187,16 @@ impl Operation for GetRun {
 }
 
 /// The run, and whether it has retired.
-pub fn live_or_retired(id: &TaskId, state: &State, call: &Call) -> Result<(Arc<Task>, bool), Refusal> {
+pub fn live_or_retired(
+    id: &TaskId,
+    state: &State,
+    call: &Call,
+) -> Result<(Arc<Task>, bool), Refusal> {
     match state.task(id) {
         Some(task) => Ok((Arc::clone(task), false)),
-        None if state.retired_task(id).is_some_and(|stub| stub.run) => Ok((Arc::new(retired(id, state, call)?), true)),
+        None if state.retired_task(id).is_some_and(|stub| stub.run) => {
+            Ok((Arc::new(retired(id, state, call)?), true))
+        }
         None => Err(Refusal::UnknownRun { run: id.clone() }),
     }
 }

@@ -55,7 +55,8 @@ const CHILDREN_SHOWN: usize = 200;
 
 impl Operation for GetSession {
     const NAME: &'static str = "get_session";
-    const DESCRIPTION: &'static str = "Read one session: its runs, where it goes on, and the sessions it has started.";
+    const DESCRIPTION: &'static str =
+        "Read one session: its runs, where it goes on, and the sessions it has started.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -63,13 +64,25 @@ impl Operation for GetSession {
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
         let id = SessionId::checked(&params.session_id)?;
-        let session = state.session(&id).ok_or_else(|| Refusal::UnknownSession { session: id.clone() })?;
-        let runs = state.runs_of(&id).rev().take(RUNS_SHOWN).filter_map(|task| RunView::brief(task, state));
-        let child = |child: &Session| Child { session_id: child.id.clone(), status: state.session_status(child) };
+        let session =
+            state.session(&id).ok_or_else(|| Refusal::UnknownSession { session: id.clone() })?;
+        let runs = state
+            .runs_of(&id)
+            .rev()
+            .take(RUNS_SHOWN)
+            .filter_map(|task| RunView::brief(task, state));
+        let child = |child: &Session| Child {
+            session_id: child.id.clone(),
+            status: state.session_status(child),
+        };
         Ok(Reply {
             session: SessionView::of(session, state),
             runs: runs.collect(),
-            children: state.child_sessions(&id).take(CHILDREN_SHOWN).map(|one| child(one)).collect(),
+            children: state
+                .child_sessions(&id)
+                .take(CHILDREN_SHOWN)
+                .map(|one| child(one))
+                .collect(),
         })
     }
 }

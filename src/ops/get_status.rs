@@ -47,7 +47,8 @@ pub struct Reply {
     /// How many of tasks.failed are cancelled or obsolete
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_failed: Option<OfFailed>,
-    /// Tasks that depend on a task that failed or was cancelled: retry that one or update the dependencies
+    /// Tasks that depend on a task that failed or was cancelled: retry that one or update the
+    /// dependencies
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_by_failure: Vec<Blocked>,
     /// Tasks that failed, out of attempts or given up for good: they wait for a person
@@ -169,7 +170,8 @@ impl Operation for GetStatus {
         let scope = params.scope.as_deref().filter(|scope| *scope != "all");
         let board = state.board();
         let tasks = scope.map_or_else(|| tasks(state), |scope| tasks_in(scope, state));
-        let total_tasks = tasks.available + tasks.claimed + tasks.in_progress + tasks.done + tasks.failed;
+        let total_tasks =
+            tasks.available + tasks.claimed + tasks.in_progress + tasks.done + tasks.failed;
         let wanted = total_tasks - called_off(scope, state);
         Ok(Reply {
             goal: Arc::clone(&board.goal),
@@ -189,7 +191,11 @@ impl Operation for GetStatus {
             plan: state.current_plan().map(PlanVersion::brief),
             runs: runs(state),
             parts: parts(scope, state),
-            quiet: state.agents().filter(|agent| is_quiet(agent, call)).map(|agent| agent.id.clone()).collect(),
+            quiet: state
+                .agents()
+                .filter(|agent| is_quiet(agent, call))
+                .map(|agent| agent.id.clone())
+                .collect(),
             waiting: waiting(state),
             for_human: state.questions(),
             unread_by_human: state.unread_count(&AgentId::trusted(HUMAN)),
@@ -200,7 +206,8 @@ impl Operation for GetStatus {
 }
 
 fn tasks(state: &State) -> Tasks {
-    let Counts { available, claimed, in_progress, done, failed, cancelled, obsolete } = state.counts();
+    let Counts { available, claimed, in_progress, done, failed, cancelled, obsolete } =
+        state.counts();
     Tasks { available, claimed, in_progress, done, failed: failed + cancelled + obsolete }
 }
 
@@ -253,7 +260,8 @@ fn queue(scope: Option<&str>, state: &State) -> Queue {
         return Queue { ready, blocked: state.blocked_count(), waiting_retry, deadlocked };
     }
     let mut queue = Queue { ready: 0, blocked: 0, waiting_retry: 0, deadlocked };
-    let open = state.tasks().filter(|task| task.status == TaskStatus::Available && in_scope(task, scope));
+    let open =
+        state.tasks().filter(|task| task.status == TaskStatus::Available && in_scope(task, scope));
     for task in open.filter(|task| !state.is_parent(&task.id)) {
         let counter = match state.is_ready(&task.id) {
             true => &mut queue.ready,
@@ -268,10 +276,14 @@ fn queue(scope: Option<&str>, state: &State) -> Queue {
 /// Parents at the top level, or, with a scope, the parts directly below it.
 fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
     let tops: Vec<&Arc<Task>> = match scope {
-        None => {
-            state.tasks().filter(|task| task.parent.is_none() && state.is_parent(&task.id)).take(PARTS_NAMED).collect()
+        None => state
+            .tasks()
+            .filter(|task| task.parent.is_none() && state.is_parent(&task.id))
+            .take(PARTS_NAMED)
+            .collect(),
+        Some(scope) => {
+            state.at_path(scope).flat_map(|task| state.parts(&task.id)).take(PARTS_NAMED).collect()
         }
-        Some(scope) => state.at_path(scope).flat_map(|task| state.parts(&task.id)).take(PARTS_NAMED).collect(),
     };
     let part = |task: &Arc<Task>| {
         let mut progress = state.progress(&task.id);
@@ -291,11 +303,14 @@ fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
 
 /// Number of cancelled and obsolete tasks, which the counters show as failed.
 fn called_off(scope: Option<&str>, state: &State) -> u64 {
-    let Some(scope) = scope else { return of_failed(state).map_or(0, |off| off.cancelled + off.obsolete) };
+    let Some(scope) = scope else {
+        return of_failed(state).map_or(0, |off| off.cancelled + off.obsolete);
+    };
     let live = state.tasks().filter(|task| in_scope(task, Some(scope))).map(|task| task.status);
     let retired = state.retired().filter(|(_, stub)| path_in_scope(stub.path.as_deref(), scope));
     let statuses = live.chain(retired.map(|(_, stub)| stub.status));
-    statuses.filter(|status| matches!(status, TaskStatus::Cancelled | TaskStatus::Obsolete)).count() as u64
+    statuses.filter(|status| matches!(status, TaskStatus::Cancelled | TaskStatus::Obsolete)).count()
+        as u64
 }
 
 fn of_failed(state: &State) -> Option<OfFailed> {

@@ -18,7 +18,8 @@ pub struct GetTask;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     pub task_id: String,
-    // Attempts up to this one, which is shown whole. No doc comment, because every tool list would contain it.
+    // Attempts up to this one, which is shown whole. No doc comment, because every tool list would
+    // contain it.
     pub attempt: Option<u32>,
 }
 
@@ -80,8 +81,9 @@ impl Operation for GetTask {
                 retired: true,
             });
         };
-        let waits_for =
-            state.waits_for(task).filter_map(|id| Some(Waiting { task: id.clone(), status: state.status_of(id)? }));
+        let waits_for = state
+            .waits_for(task)
+            .filter_map(|id| Some(Waiting { task: id.clone(), status: state.status_of(id)? }));
         let (part, whole) = whole(Task::clone(task), params.attempt, call)?;
         Ok(Reply {
             part,
@@ -105,14 +107,19 @@ pub fn risen(task: &Task, state: &State, call: &Call) -> Option<u8> {
 const ATTEMPTS_AT_LEAST: usize = REPLY / 4;
 
 /// The task and as many of its attempts as fit a reply, the newest of them.
-fn whole(mut task: Task, up_to: Option<u32>, call: &Call) -> Result<(Option<Part<u32>>, Whole), Refusal> {
+fn whole(
+    mut task: Task,
+    up_to: Option<u32>,
+    call: &Call,
+) -> Result<(Option<Part<u32>>, Whole), Refusal> {
     let all = std::mem::take(&mut task.attempts);
     let total = all.len();
     let mut page = Page::new(call, None, usize::MAX)?.cut("get_task with attempt");
     if call.reader.is_model() {
         page = page.within(REPLY.saturating_sub(bytes(&task)).max(ATTEMPTS_AT_LEAST));
     }
-    let mut back = all.into_iter().rev().filter(|attempt| up_to.is_none_or(|number| attempt.number <= number));
+    let mut back =
+        all.into_iter().rev().filter(|attempt| up_to.is_none_or(|number| attempt.number <= number));
     if up_to.is_some() {
         back.next().into_iter().for_each(|asked| page.add_whole(asked));
     }
@@ -130,7 +137,10 @@ fn whole(mut task: Task, up_to: Option<u32>, call: &Call) -> Result<(Option<Part
 pub fn retired(id: &TaskId, state: &State, call: &Call) -> Result<Task, Refusal> {
     let unknown = || Refusal::UnknownTask { task: id.clone() };
     let stub = state.retired_task(id).ok_or_else(unknown)?;
-    let events = call.history.events_after(stub.seq - 1, 1).map_err(|detail| Refusal::HistoryUnread { detail })?;
+    let events = call
+        .history
+        .events_after(stub.seq - 1, 1)
+        .map_err(|detail| Refusal::HistoryUnread { detail })?;
     let tasks = events.into_iter().flat_map(|recorded| match recorded.event {
         Event::TasksRetired { tasks } => tasks,
         _ => Vec::new(),

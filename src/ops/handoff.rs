@@ -1,5 +1,5 @@
-//! What a claim tells of earlier work: results of dependencies, the last attempt, discoveries, the newest checkpoint,
-//! and who holds the task's files.
+//! What a claim tells of earlier work: results of dependencies, the last attempt, discoveries, the
+//! newest checkpoint, and who holds the task's files.
 
 use std::sync::Arc;
 
@@ -117,17 +117,23 @@ const DISCOVERY_SHOWN: usize = 140;
 /// Bytes of all discoveries together: two long ones, or several short ones.
 const DISCOVERIES_BYTES: usize = 2 * (DISCOVERY_SHOWN + "\"\"".len());
 /// Bytes of `here` and `next` of one dependency, which are added when git has been asked.
-const BRINGS_IN: usize = r#","here":false,"next":"git fetch --all && git merge 0123456789ab""#.len();
+const BRINGS_IN: usize =
+    r#","here":false,"next":"git fetch --all && git merge 0123456789ab""#.len();
 
 /// The handoff, with as much of the dependencies' outputs as fits its budget.
-pub fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
+pub(super) fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
     let overlaps = state.overlaps_of(task, agent, OVERLAPS_SHOWN, &mut Effort::new());
     let found = discoveries(task, state);
     let checkpoint = reached(task, state);
     let mut output_shown = OUTPUT_SHOWN;
-    let mut handoff = handoff_with(task, state, output_shown, &overlaps, &found, checkpoint.as_ref())?;
+    let mut handoff =
+        handoff_with(task, state, output_shown, &overlaps, &found, checkpoint.as_ref())?;
     let size = |handoff: &Handoff| {
-        let to_come = handoff.dependencies.iter().filter(|one| one.commit.is_some() || one.branch.is_some()).count();
+        let to_come = handoff
+            .dependencies
+            .iter()
+            .filter(|one| one.commit.is_some() || one.branch.is_some())
+            .count();
         serde_json::to_string(handoff).unwrap_or_default().len() + to_come * BRINGS_IN
     };
     while size(&handoff) > HANDOFF && output_shown > OUTPUT_AT_LEAST {
@@ -192,7 +198,13 @@ fn reached(task: &Task, state: &State) -> Option<Reached> {
     }
     let ExecutionState { phase, step, status, .. } = &newest.state;
     let (phase, status) = (shortened(phase, PHASE_SHOWN), shortened(status, PHASE_SHOWN));
-    Some(Reached { state: None, phase: Some(phase), step: Some(*step), status: Some(status), ..whole })
+    Some(Reached {
+        state: None,
+        phase: Some(phase),
+        step: Some(*step),
+        status: Some(status),
+        ..whole
+    })
 }
 
 fn overlap(hold: &Hold) -> Overlap {
@@ -203,7 +215,8 @@ fn overlap(hold: &Hold) -> Overlap {
 fn inherited(task: &Arc<Task>, output_shown: usize) -> Option<Inherited> {
     let result = task.result.as_ref().filter(|_| task.status == TaskStatus::Done)?;
     let place = task.attempts.last().map(|attempt| &attempt.place);
-    let worktree = place.and_then(|place| place.worktree.as_deref()).filter(|_| result.commit.is_none());
+    let worktree =
+        place.and_then(|place| place.worktree.as_deref()).filter(|_| result.commit.is_none());
     Some(Inherited {
         task: task.id.clone(),
         output: result.output.as_deref().map(|text| shortened(text, output_shown)),
@@ -238,7 +251,7 @@ fn discoveries(task: &Task, state: &State) -> Vec<String> {
 }
 
 /// Adds to each dependency whose work is not in the caller's worktree what brings it in.
-pub fn bring_in(reply: &mut Value, checkout: &Checkout) {
+pub(super) fn bring_in(reply: &mut Value, checkout: &Checkout) {
     let dependencies = reply.pointer_mut("/handoff/dependencies").and_then(Value::as_array_mut);
     for one in dependencies.into_iter().flatten() {
         if let Some(merge) = (checkout.merge)(one["commit"].as_str(), one["branch"].as_str()) {
@@ -263,13 +276,20 @@ mod tests {
     #[test]
     fn a_commit_of_which_git_says_nothing_in_time_is_to_be_merged_all_the_same() {
         let brought_in = |is_needed| {
-            let merge =
-                |_: Option<&str>, _: Option<&str>| Some(Merge { command: "git merge abc".to_owned(), is_needed });
+            let merge = |_: Option<&str>, _: Option<&str>| {
+                Some(Merge { command: "git merge abc".to_owned(), is_needed })
+            };
             let mut reply = json!({"handoff": {"dependencies": [{"task": "t1", "commit": "abc"}]}});
             bring_in(&mut reply, &Checkout { root: "/w", merge: &merge, uncommitted: &|| None });
             reply["handoff"]["dependencies"][0].take()
         };
-        assert_eq!(brought_in(false), json!({"task": "t1", "commit": "abc", "next": "git merge abc"}));
-        assert_eq!(brought_in(true), json!({"task": "t1", "commit": "abc", "here": false, "next": "git merge abc"}));
+        assert_eq!(
+            brought_in(false),
+            json!({"task": "t1", "commit": "abc", "next": "git merge abc"})
+        );
+        assert_eq!(
+            brought_in(true),
+            json!({"task": "t1", "commit": "abc", "here": false, "next": "git merge abc"})
+        );
     }
 }

@@ -22,18 +22,27 @@ pub struct Vitals<'a> {
     pub started_at: Timestamp,
     /// What does not work as it should, and what to do about it.
     pub troubles: Vec<String>,
-    /// Reads the state file's `seq`, if the file can be read. A function, because only `health_check` needs it.
+    /// Reads the state file's `seq`, if the file can be read. A function, because only
+    /// `health_check` needs it.
     pub state_file_seq: &'a dyn Fn() -> Option<u64>,
-    /// Looks for the other living processes on the board. A function, because hardly any call needs it.
+    /// Looks for the other living processes on the board. A function, because hardly any call
+    /// needs it.
     pub living: &'a dyn Fn() -> Vec<Living>,
-    /// By how many milliseconds the wall clock is ahead of the board's time, if that is worth a word.
+    /// By how many milliseconds the wall clock is ahead of the board's time, if that is worth a
+    /// word.
     pub ahead: Option<i64>,
 }
 
 impl Vitals<'_> {
     /// Those of a process that has no troubles and does not look for others.
     pub fn since(started_at: Timestamp) -> Self {
-        Self { started_at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new, ahead: None }
+        Self {
+            started_at,
+            troubles: Vec::new(),
+            state_file_seq: &|| None,
+            living: &Vec::new,
+            ahead: None,
+        }
     }
 }
 
@@ -54,11 +63,12 @@ pub struct Reply {
     pub agents_present: usize,
     /// Living processes that agents act through
     pub participants: usize,
-    /// Living processes of an older version; what they cannot read is not written until they are restarted
+    /// Living processes of an older version; what they cannot read is not written until they are
+    /// restarted
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub older_processes: Vec<Older>,
-    /// Seconds by which the clock of the answering process is ahead of the board's time (behind, if negative), if more
-    /// than a minute. Deadlines go by the board's time
+    /// Seconds by which the clock of the answering process is ahead of the board's time (behind,
+    /// if negative), if more than a minute. Deadlines go by the board's time
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_ahead_seconds: Option<i64>,
     /// Other living processes with such a clock
@@ -80,7 +90,12 @@ impl WrongClock {
     pub fn of(living: &[Living]) -> Vec<Self> {
         let wrong = |one: &Living| {
             let (participant, client) = (one.id.clone(), one.client.clone());
-            Some(Self { participant, pid: one.pid, client, clock_ahead_seconds: one.ahead? / SECOND })
+            Some(Self {
+                participant,
+                pid: one.pid,
+                client,
+                clock_ahead_seconds: one.ahead? / SECOND,
+            })
         };
         living.iter().filter_map(wrong).collect()
     }
@@ -107,15 +122,16 @@ pub struct Queue {
 
 impl Operation for HealthCheck {
     const NAME: &'static str = "health_check";
-    const DESCRIPTION: &'static str =
-        "Whether the board and the process that answers work as they should, and how the queue moves.";
+    const DESCRIPTION: &'static str = "Whether the board and the process that answers work as \
+                                       they should, and how the queue moves.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
     type Reply = Reply;
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let reasons: Vec<_> = call.vitals.troubles.iter().cloned().chain(state.nearly_full(call.now)).collect();
+        let reasons: Vec<_> =
+            call.vitals.troubles.iter().cloned().chain(state.nearly_full(call.now)).collect();
         let living = (call.vitals.living)();
         let oldest = state.oldest_ready().map(|task| call.now.since(task.created_at) / SECOND);
         Ok(Reply {
@@ -124,7 +140,8 @@ impl Operation for HealthCheck {
             version: env!("CARGO_PKG_VERSION"),
             board_id: state.board().board_id.clone(),
             seq: state.seq(),
-            state_file_lag: (call.vitals.state_file_seq)().map(|shown| state.seq().saturating_sub(shown)),
+            state_file_lag: (call.vitals.state_file_seq)()
+                .map(|shown| state.seq().saturating_sub(shown)),
             uptime_seconds: call.now.since(call.vitals.started_at) / SECOND,
             queue: Queue {
                 available: state.count(TaskStatus::Available),

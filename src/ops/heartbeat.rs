@@ -44,7 +44,8 @@ pub struct Reply {
 
 impl Operation for Heartbeat {
     const NAME: &'static str = "heartbeat";
-    const DESCRIPTION: &'static str = "Say that you are alive, with a note, at milestones of long work.";
+    const DESCRIPTION: &'static str =
+        "Say that you are alive, with a note, at milestones of long work.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;
@@ -86,8 +87,10 @@ impl Operation for Heartbeat {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let current = || state.known_agent(call.agent()?).map(|agent| agent.current_task.clone());
         let held = noted_task(params, state, call)?.map_or_else(current, |id| Ok(Some(id)))?;
-        let lease_until = held.as_ref().and_then(|id| Some(state.task(id)?.open_attempt()?.lease_until));
-        let is_run = held.as_ref().and_then(|id| state.task(id)).is_some_and(|task| task.run.is_some());
+        let lease_until =
+            held.as_ref().and_then(|id| Some(state.task(id)?.open_attempt()?.lease_until));
+        let is_run =
+            held.as_ref().and_then(|id| state.task(id)).is_some_and(|task| task.run.is_some());
         let (task_id, run_id) = if is_run { (None, held) } else { (held, None) };
         let warning = params.note.as_ref().filter(|_| task_id.is_none()).map(|_| NOT_KEPT);
         Ok(Reply { success: true, task_id, run_id, lease_until, warning })
@@ -102,7 +105,8 @@ fn moved(params: &Params, agent: &Agent) -> Result<Option<Event>, Refusal> {
         let wanted = "an absolute path is wanted, such as \"/home/me/project\"".to_owned();
         return Err(Refusal::BadArgument { argument: "project_dir".to_owned(), wanted });
     }
-    let properties = Properties { project_dir: Some(dir.clone()), ..Properties::clone(&agent.properties) };
+    let properties =
+        Properties { project_dir: Some(dir.clone()), ..Properties::clone(&agent.properties) };
     Ok((properties != *agent.properties).then(|| Event::AgentRegistered {
         agent: agent.id.clone(),
         role: agent.role,
@@ -114,11 +118,11 @@ fn moved(params: &Params, agent: &Agent) -> Result<Option<Event>, Refusal> {
     }))
 }
 
-const NOT_KEPT: &str =
-    "the note was not kept: you hold no task that it could be about; report_run takes the note of a run";
+const NOT_KEPT: &str = "the note was not kept: you hold no task that it could be about; \
+                        report_run takes the note of a run";
 
-/// The task that the call is about: the one named, or for a note or attempt one that the agent holds. Notes of runs go
-/// to `report_run`.
+/// The task that the call is about: the one named, or for a note or attempt one that the agent
+/// holds. Notes of runs go to `report_run`.
 fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<TaskId>, Refusal> {
     if let Some(id) = &params.task_id {
         return TaskId::checked(id).map(Some);
@@ -127,7 +131,12 @@ fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<Task
         return Ok(None);
     }
     let agent = state.known_agent(call.agent()?)?;
-    let mut held = agent.current_tasks.iter().rev().filter_map(|id| state.task(id)).filter(|task| task.run.is_none());
+    let mut held = agent
+        .current_tasks
+        .iter()
+        .rev()
+        .filter_map(|id| state.task(id))
+        .filter(|task| task.run.is_none());
     let is_meant = |task: &&Arc<Task>| params.attempt.is_none_or(|number| task.attempt == number);
     // Of several held tasks the newest with the given attempt, else the newest.
     let meant = held.clone().find(is_meant).or_else(|| held.next());

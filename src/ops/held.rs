@@ -46,7 +46,7 @@ const TOLD: usize = 5;
 const SEARCHED: usize = 20_000;
 
 /// All tasks and runs that the agent holds.
-pub fn held(agent: &Agent, state: &State) -> Vec<Held> {
+pub(super) fn held(agent: &Agent, state: &State) -> Vec<Held> {
     let held = agent.current_tasks.iter().filter_map(|id| state.task(id));
     held.map(|task| {
         let id = Some(task.id.clone());
@@ -69,12 +69,14 @@ impl Held {
     }
 }
 
-/// Tasks that `agent` held when it was last heard of, at `heard`, and that were taken from it since.
-pub fn lost(agent: &AgentId, heard: Timestamp, state: &State) -> Vec<Lost> {
+/// Tasks that `agent` held when it was last heard of, at `heard`, and that were taken from it
+/// since.
+pub(super) fn lost(agent: &AgentId, heard: Timestamp, state: &State) -> Vec<Lost> {
     let is_lost = |task: &&std::sync::Arc<Task>| {
         let own = task.attempts.iter().rev().find(|attempt| attempt.agent == *agent);
-        own.is_some_and(|own| own.outcome == Some(Outcome::Expired) && own.ended_at.is_some_and(|at| at >= heard))
-            && task.open_attempt().is_none_or(|open| open.agent != *agent)
+        own.is_some_and(|own| {
+            own.outcome == Some(Outcome::Expired) && own.ended_at.is_some_and(|at| at >= heard)
+        }) && task.open_attempt().is_none_or(|open| open.agent != *agent)
             && task.run.is_none()
     };
     let lost = state.tasks().rev().take(SEARCHED).filter(is_lost).take(TOLD);

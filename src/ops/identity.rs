@@ -1,19 +1,22 @@
-//! Who acts in a call. Nothing is inferred from earlier requests, because several agents may share one connection: the
-//! subagents of a session act through their parent's process.
+//! Who acts in a call. Nothing is inferred from earlier requests, because several agents may share
+//! one connection: the subagents of a session act through their parent's process.
 //!
 //! 1. The agent is the one that `agent_id` names.
-//! 2. Without it, the agent that the process was started for (`--agent NAME`), or that the bearer's token stands for.
-//! 3. Without that, with `--agent auto`, the agent that acts through this process. If there is none yet, it is the
-//!    lowest free slot `PREFIX-N`, which an agent of a dead process may have held: a restarted session goes on with its
-//!    work. If there are several, the call is refused and they are named.
-//! 4. `register_agent` without `agent_id` returns the process's own agent in case 2. With `--agent auto` it is always
-//!    a newcomer's call, since nothing tells a subagent from an agent that has lost its memory: it takes the lowest
-//!    slot in which no living agent is at work, and the reply names the process's other agents with what they hold. An
-//!    agent that has lost its memory registers again under its old name, which it finds there. Otherwise an id is made
-//!    up.
+//! 2. Without it, the agent that the process was started for (`--agent NAME`), or that the bearer's
+//!    token stands for.
+//! 3. Without that, with `--agent auto`, the agent that acts through this process. If there is none
+//!    yet, it is the lowest free slot `PREFIX-N`, which an agent of a dead process may have held: a
+//!    restarted session goes on with its work. If there are several, the call is refused and they
+//!    are named.
+//! 4. `register_agent` without `agent_id` returns the process's own agent in case 2. With `--agent
+//!    auto` it is always a newcomer's call, since nothing tells a subagent from an agent that has
+//!    lost its memory: it takes the lowest slot in which no living agent is at work, and the reply
+//!    names the process's other agents with what they hold. An agent that has lost its memory
+//!    registers again under its old name, which it finds there. Otherwise an id is made up.
 //! 5. An id that acts through another living process is refused; `takeover` moves it.
 //!
-//! A repeated registration whose reply was lost leaves an idle slot, which is taken again after `lease_minutes`.
+//! A repeated registration whose reply was lost leaves an idle slot, which is taken again after
+//! `lease_minutes`.
 
 use super::{AgentArgument, Call, DefaultAgent, Operation, Prepared, RegisterAgent};
 use crate::state::State;
@@ -23,11 +26,20 @@ use crate::state::id::{AgentId, Chance};
 use crate::state::refusal::{Candidate, Refusal};
 
 /// The agent that the call acts as, provided that the caller may act as it.
-pub fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
+pub(super) fn identify(
+    state: &State,
+    prepared: &dyn Prepared,
+    call: &Call<'_>,
+) -> Result<Option<AgentId>, Refusal> {
     let Some(principal) = call.principal else { return actor(state, prepared, call) };
     principal.check(prepared)?;
     let actor = match principal.own(prepared)? {
-        Some(_) if prepared.annotations().read_only && prepared.agent_argument() == AgentArgument::None => None,
+        Some(_)
+            if prepared.annotations().read_only
+                && prepared.agent_argument() == AgentArgument::None =>
+        {
+            None
+        }
         Some(own) => Some(own.clone()),
         None => actor(state, prepared, call)?,
     };
@@ -35,7 +47,11 @@ pub fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Resu
     Ok(actor)
 }
 
-fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
+fn actor(
+    state: &State,
+    prepared: &dyn Prepared,
+    call: &Call<'_>,
+) -> Result<Option<AgentId>, Refusal> {
     if let Some(given) = prepared.agent_id() {
         return AgentId::checked(given).map(Some);
     }
@@ -45,7 +61,9 @@ fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Opti
     match (prepared.agent_argument(), call.default_agent) {
         (AgentArgument::None, default) => Ok(author(state, prepared, default, call)),
         (AgentArgument::Optional, DefaultAgent::None) => Ok(None),
-        (AgentArgument::Optional, DefaultAgent::Several(_)) if prepared.annotations().read_only => Ok(None),
+        (AgentArgument::Optional, DefaultAgent::Several(_)) if prepared.annotations().read_only => {
+            Ok(None)
+        }
         (_, DefaultAgent::Named(agent)) => Ok(Some(agent.clone())),
         (_, DefaultAgent::Auto { prefix }) => Ok(Some(free_slot(state, prefix, call))),
         (_, DefaultAgent::Several(agents)) => Err(which(state, agents)),
@@ -53,7 +71,8 @@ fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Opti
     }
 }
 
-/// The id for an agent that registers without one. A person who registers an agent does not become that agent.
+/// The id for an agent that registers without one. A person who registers an agent does not become
+/// that agent.
 fn registering(state: &State, call: &Call<'_>) -> AgentId {
     match call.started_as {
         DefaultAgent::Named(agent) if agent.as_str() != HUMAN => agent.clone(),
@@ -62,9 +81,15 @@ fn registering(state: &State, call: &Call<'_>) -> AgentId {
     }
 }
 
-/// The author of a call that takes no `agent_id`: the agent that the process stands for, if it is registered; of
-/// several the first. A free slot that the process has not taken does not count, because another may take it.
-fn author(state: &State, prepared: &dyn Prepared, default: &DefaultAgent, call: &Call<'_>) -> Option<AgentId> {
+/// The author of a call that takes no `agent_id`: the agent that the process stands for, if it is
+/// registered; of several the first. A free slot that the process has not taken does not count,
+/// because another may take it.
+fn author(
+    state: &State,
+    prepared: &dyn Prepared,
+    default: &DefaultAgent,
+    call: &Call<'_>,
+) -> Option<AgentId> {
     let author = match default {
         // A default agent that is not registered may be a typing error.
         DefaultAgent::Named(agent) => state.agent(agent)?.id.clone(),
@@ -80,22 +105,25 @@ fn author(state: &State, prepared: &dyn Prepared, default: &DefaultAgent, call: 
 
 fn which(state: &State, agents: &[AgentId]) -> Refusal {
     let task = |agent: &AgentId| state.agent(agent)?.current_task.clone();
-    let candidates = agents.iter().map(|agent| Candidate { agent_id: agent.clone(), task: task(agent) });
+    let candidates =
+        agents.iter().map(|agent| Candidate { agent_id: agent.clone(), task: task(agent) });
     Refusal::WhichAgent { agents: candidates.collect() }
 }
 
 /// The lowest `<prefix>-N` that no other living process acts as.
-pub fn free_slot(state: &State, prefix: &str, call: &Call<'_>) -> AgentId {
+pub(super) fn free_slot(state: &State, prefix: &str, call: &Call<'_>) -> AgentId {
     lowest(prefix, |id| state.agent(id).is_some_and(|agent| is_anothers(agent, state, call)))
 }
 
 /// The lowest `<prefix>-N` that no living agent uses.
-pub fn newcomers_slot(state: &State, prefix: &str, call: &Call<'_>) -> AgentId {
+pub(super) fn newcomers_slot(state: &State, prefix: &str, call: &Call<'_>) -> AgentId {
     let is_at_work = |agent: &Agent| {
         let is_quiet = call.now.since(agent.last_heartbeat) >= call.policy.lease_millis(false);
         is_ours(agent, call) && (!is_quiet || !agent.current_tasks.is_empty())
     };
-    lowest(prefix, |id| state.agent(id).is_some_and(|agent| is_anothers(agent, state, call) || is_at_work(agent)))
+    lowest(prefix, |id| {
+        state.agent(id).is_some_and(|agent| is_anothers(agent, state, call) || is_at_work(agent))
+    })
 }
 
 fn lowest(prefix: &str, is_taken: impl Fn(&AgentId) -> bool) -> AgentId {
@@ -104,25 +132,28 @@ fn lowest(prefix: &str, is_taken: impl Fn(&AgentId) -> bool) -> AgentId {
 }
 
 /// True if the agent acts through this process.
-pub fn is_ours(agent: &Agent, call: &Call<'_>) -> bool {
+pub(super) fn is_ours(agent: &Agent, call: &Call<'_>) -> bool {
     call.presence.is_some_and(|own| agent.present_through.contains(&own.id))
 }
 
-/// True if the agent acts through another process, or its process died and left work in another worktree. That work is
-/// continued by the next agent that starts in that worktree.
+/// True if the agent acts through another process, or its process died and left work in another
+/// worktree. That work is continued by the next agent that starts in that worktree.
 fn is_anothers(agent: &Agent, state: &State, call: &Call<'_>) -> bool {
     let ours = call.presence.map(|participant| &participant.id);
-    let is_elsewhere = |there: &String| call.place.worktree.as_ref().is_some_and(|here| here != there);
+    let is_elsewhere =
+        |there: &String| call.place.worktree.as_ref().is_some_and(|here| here != there);
     let left_elsewhere = || {
         let held = agent.current_tasks.iter().filter_map(|id| state.task(id)?.open_attempt());
         held.filter_map(|open| open.place.worktree.as_ref()).any(is_elsewhere)
     };
-    agent.present_through.iter().any(|one| Some(one) != ours) || !agent.is_present() && left_elsewhere()
+    agent.present_through.iter().any(|one| Some(one) != ours)
+        || !agent.is_present() && left_elsewhere()
 }
 
 fn made_up(state: &State, seed: u64) -> AgentId {
     let mut chance = Chance::new(seed);
-    let mut names = std::iter::repeat_with(move || chance.agent_name()).take(64).map(AgentId::trusted);
+    let mut names =
+        std::iter::repeat_with(move || chance.agent_name()).take(64).map(AgentId::trusted);
     let mut suffixed = Chance::new(!seed);
     names
         .find(|id| state.agent(id).is_none())

@@ -12,7 +12,9 @@ use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded, TEXT}
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
-use crate::state::plan::{Given, Import, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated, one_line};
+use crate::state::plan::{
+    Given, Import, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated, one_line,
+};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::{Created, State};
@@ -51,7 +53,8 @@ pub struct Params {
     pub line_ends: Vec<LineEnds>,
 }
 
-/// The plan's text, parsed when the call comes in, so that under the board's lock only the comparison is left.
+/// The plan's text, parsed when the call comes in, so that under the board's lock only the
+/// comparison is left.
 #[derive(Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -112,7 +115,8 @@ pub struct Reply {
     pub called_off: Vec<Changed>,
     /// Items no longer in the plan
     pub obsolete: Vec<Changed>,
-    /// Items no longer in the plan, or not in these words, whose agents keep them until their attempts end
+    /// Items no longer in the plan, or not in these words, whose agents keep them until their
+    /// attempts end
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leaving: Vec<Changed>,
     /// Open items that may be done ones in other words or in another place: `carry` says so
@@ -120,7 +124,8 @@ pub struct Reply {
     pub reworded: Vec<Rewording>,
     /// Items no longer in the plan that were done before
     pub left_done: Vec<Changed>,
-    /// Items done or called off according to the plan, but held by an agent: import again after they are released
+    /// Items done or called off according to the plan, but held by an agent: import again after
+    /// they are released
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ticked: Vec<Changed>,
     /// Lines that look like work and were not read as items
@@ -141,7 +146,8 @@ pub struct Reply {
 pub struct Understood {
     /// Items that are headings or made for their parts
     pub groups: usize,
-    /// Items to be done by themselves or with their parts: entries, rows, and headings without parts
+    /// Items to be done by themselves or with their parts: entries, rows, and headings without
+    /// parts
     pub items: usize,
     pub done: usize,
     /// Cancelled or obsolete
@@ -193,7 +199,8 @@ pub struct Changed {
 
 impl Operation for ImportPlan {
     const NAME: &'static str = "import_plan";
-    const DESCRIPTION: &'static str = "Leaders: make a plan's items tasks. Of a changed plan only the difference: done work stays done in its own words, items in other words are open, removed ones become obsolete.";
+    const DESCRIPTION: &'static str = "Leaders: make a plan's items tasks. Of a changed plan only the difference: done work \
+         stays done in its own words, items in other words are open, removed ones become obsolete.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -224,7 +231,9 @@ impl Operation for ImportPlan {
         }
         let mut event = event(plan, state, &import)?;
         if let Event::PlanImported { text, .. } = &mut event {
-            *text = Some(params.kept()).filter(|_| plan.is_markdown() && is_text_read(state, call)).map(Box::new);
+            *text = Some(params.kept())
+                .filter(|_| plan.is_markdown() && is_text_read(state, call))
+                .map(Box::new);
         }
         Ok(Some(event).filter(|_| !params.dry_run).into_iter().collect())
     }
@@ -253,8 +262,8 @@ impl Params {
         KeptText { text: self.text.text.clone(), line_ends: self.line_ends.clone() }
     }
 
-    /// The plan, parsed again if what it does not mark are items of the board's plan. The result is the same before and
-    /// after the event.
+    /// The plan, parsed again if what it does not mark are items of the board's plan. The result is
+    /// the same before and after the event.
     fn plan(&self, state: &State, import: &Import) -> Result<Cow<'_, Plan>, Refusal> {
         let bad = |problems: &Vec<Problem>| Refusal::BadPlan { problems: problems.clone() };
         let plan = self.text.plan.as_ref().map_err(bad)?;
@@ -266,10 +275,18 @@ impl Params {
     }
 
     fn import(&self, state: &State) -> Result<Import, Refusal> {
-        let plan = self.text.plan.as_ref().map_err(|problems| Refusal::BadPlan { problems: problems.clone() })?;
-        let source = self.source.as_deref().map(|source| input::checked_text("source", &limit::PATH, source));
+        let plan = self
+            .text
+            .plan
+            .as_ref()
+            .map_err(|problems| Refusal::BadPlan { problems: problems.clone() })?;
+        let source = self
+            .source
+            .as_deref()
+            .map(|source| input::checked_text("source", &limit::PATH, source));
         let name = |given: &Option<String>| {
-            let name = given.as_deref().map(|name| input::checked_text("name", &limit::PLAN_NAME, name));
+            let name =
+                given.as_deref().map(|name| input::checked_text("name", &limit::PLAN_NAME, name));
             name.transpose()
         };
         let new_name = name(&self.name)?.map(|name| one_line(&name));
@@ -286,9 +303,9 @@ impl Params {
 
     fn carried(&self) -> Result<Vec<(TaskId, String)>, Refusal> {
         let pair = |given: &String| {
-            let (task, path) = given
-                .split_once('=')
-                .ok_or_else(|| Refusal::BadCarry { given: given.chars().take(limit::ID.max).collect() })?;
+            let (task, path) = given.split_once('=').ok_or_else(|| Refusal::BadCarry {
+                given: given.chars().take(limit::ID.max).collect(),
+            })?;
             Ok((TaskId::checked(task.trim())?, path.trim().to_owned()))
         };
         limit::CARRIED.check(self.carry.len())?;
@@ -305,7 +322,9 @@ fn check_version(params: &Params, state: &State, import: &Import) -> Result<(), 
     let Some(given) = &params.prev_sha256 else { return Ok(()) };
     let current = state.base_of(import).map(|plan| plan.sha256.clone());
     let shortest = 6;
-    if given.len() >= shortest && current.as_ref().is_some_and(|current| current.starts_with(given.as_str())) {
+    if given.len() >= shortest
+        && current.as_ref().is_some_and(|current| current.starts_with(given.as_str()))
+    {
         return Ok(());
     }
     limit::ID.check_text(given)?;
@@ -321,8 +340,15 @@ fn event(plan: &Plan, state: &State, import: &Import) -> Result<Event, Refusal> 
     Ok(event)
 }
 
-/// Builds the reply. It is the same before and after the event, except that a removed task is obsolete only after it.
-fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Option<&Event>) -> Reply {
+/// Builds the reply. It is the same before and after the event, except that a removed task is
+/// obsolete only after it.
+fn told(
+    params: &Params,
+    plan: &Plan,
+    state: &State,
+    import: &Import,
+    event: Option<&Event>,
+) -> Reply {
     let current = state.base_of(import);
     let own = [import.name.as_deref(), import.base.as_deref()];
     let mut reply = Reply {
@@ -352,7 +378,16 @@ fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Opt
         understood: understood(plan, import.parallel),
         brought: None,
     };
-    let Some(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, brought, .. }) = event
+    let Some(Event::PlanImported {
+        plan: version,
+        created,
+        changed,
+        removed,
+        leaving,
+        reworded,
+        brought,
+        ..
+    }) = event
     else {
         return reply;
     };
@@ -403,8 +438,18 @@ fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Opt
         });
     }
     let new: HashMap<&TaskId, &NewTask> = created.iter().map(|new| (&new.id, new)).collect();
-    reply.reworded = reworded.iter().filter_map(|one| rewording(one, new.get(&one.now).copied(), state)).collect();
-    let lists = [&reply.added, &reply.modified, &reply.reopened, &reply.renamed, &reply.completed, &reply.called_off];
+    reply.reworded = reworded
+        .iter()
+        .filter_map(|one| rewording(one, new.get(&one.now).copied(), state))
+        .collect();
+    let lists = [
+        &reply.added,
+        &reply.modified,
+        &reply.reopened,
+        &reply.renamed,
+        &reply.completed,
+        &reply.called_off,
+    ];
     reply.kept = reply.items - lists.iter().map(|list| list.len()).sum::<usize>();
     for list in [
         &mut reply.added,
@@ -430,7 +475,14 @@ fn rewording(one: &Reworded, new: Option<&NewTask>, state: &State) -> Option<Rew
     let title = new.map_or_else(|| Some(now()?.headline().to_owned()), |new| new.title.clone());
     let carry = format!("{}={}", one.done, path.as_deref().unwrap_or(one.now.as_str()));
     let was = state.task(&one.done)?.headline().to_owned();
-    Some(Rewording { task: one.now.clone(), path, title: title?, done: one.done.clone(), was, carry })
+    Some(Rewording {
+        task: one.now.clone(),
+        path,
+        title: title?,
+        done: one.done.clone(),
+        was,
+        carry,
+    })
 }
 
 fn remarks(plan: &Plan, state: &State, import: &Import) -> Vec<Remark> {
@@ -456,7 +508,9 @@ fn understood(plan: &Plan, parallel: bool) -> Understood {
         let is_late = before[number].iter().any(|on| status(*on) == Stated::Open);
         waiting.push(is_late || item.parent.is_some_and(|parent| waiting[parent]));
     }
-    let of = |wanted: fn(Stated) -> bool| counted.iter().filter(|number| wanted(status(**number))).count();
+    let of = |wanted: fn(Stated) -> bool| {
+        counted.iter().filter(|number| wanted(status(**number))).count()
+    };
     let ready = (0..items.len()).filter(|number| !is_parent(*number) && !waiting[*number]);
     let waits = (0..items.len()).filter(|number| !before[*number].is_empty()).map(|number| Waits {
         line: items[number].line,

@@ -81,9 +81,9 @@ impl Default for TaskInput {
     }
 }
 
-/// The tasks of one call as they will be recorded. A dependency `#N` names the N-th task of the same call, counted from
-/// 0.
-pub fn new_tasks<'a>(
+/// The tasks of one call as they will be recorded. A dependency `#N` names the N-th task of the
+/// same call, counted from 0.
+pub(crate) fn new_tasks<'a>(
     inputs: impl ExactSizeIterator<Item = &'a TaskInput> + Clone,
     state: &State,
     seed: u64,
@@ -119,7 +119,8 @@ pub fn new_tasks<'a>(
     Ok(tasks)
 }
 
-/// Sets the parent of each task with a path: the task nearest above it, from the same call or the board.
+/// Sets the parent of each task with a path: the task nearest above it, from the same call or the
+/// board.
 fn find_parents(tasks: &mut [NewTask], state: &State) {
     let mut at: HashMap<String, Vec<TaskId>> = HashMap::new();
     for task in tasks.iter() {
@@ -129,15 +130,19 @@ fn find_parents(tasks: &mut [NewTask], state: &State) {
     }
     for task in tasks.iter_mut() {
         let Some(path) = task.path.as_deref() else { continue };
-        let above = std::iter::successors(hierarchy::parent_path(path), |path| hierarchy::parent_path(path));
+        let above = std::iter::successors(hierarchy::parent_path(path), |path| {
+            hierarchy::parent_path(path)
+        });
         let of_call = above.filter_map(|path| match at.get(path)?.as_slice() {
             [one] => Some((path, one.clone())),
             _ => None,
         });
         let of_call = of_call.into_iter().next();
         let of_board = state.parent_at(path);
-        let is_nearer =
-            |path: &str| of_board.is_none_or(|one| one.path.as_deref().is_none_or(|other| other.len() < path.len()));
+        let is_nearer = |path: &str| {
+            of_board
+                .is_none_or(|one| one.path.as_deref().is_none_or(|other| other.len() < path.len()))
+        };
         task.parent = match of_call {
             Some((path, id)) if is_nearer(path) => Some(id),
             _ => of_board.map(|task| task.id.clone()),
@@ -150,34 +155,48 @@ fn at(position: usize) -> TaskId {
     TaskId::trusted(format!("#{position}"))
 }
 
-/// The refusal with `#N` in place of every id that was just made up, because the caller has never seen those ids.
-pub fn by_position(refusal: Refusal, inputs: &[TaskInput], tasks: &[NewTask]) -> Refusal {
+/// The refusal with `#N` in place of every id that was just made up, because the caller has never
+/// seen those ids.
+pub(crate) fn by_position(refusal: Refusal, inputs: &[TaskInput], tasks: &[NewTask]) -> Refusal {
     let named = |id: TaskId| {
-        let position = tasks.iter().position(|task| task.id == id).filter(|at| inputs[*at].id.is_none());
+        let position =
+            tasks.iter().position(|task| task.id == id).filter(|at| inputs[*at].id.is_none());
         position.map_or(id, at)
     };
     match refusal {
         Refusal::DependencyCycle { cycle } => {
             Refusal::DependencyCycle { cycle: cycle.into_iter().map(named).collect() }
         }
-        Refusal::UnknownDependency { task, dependency } => Refusal::UnknownDependency { task: named(task), dependency },
+        Refusal::UnknownDependency { task, dependency } => {
+            Refusal::UnknownDependency { task: named(task), dependency }
+        }
         other => other,
     }
 }
 
-fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Result<NewTask, Refusal> {
-    let unknown = |dependency: &str| Refusal::UnknownDependency { task: id.clone(), dependency: dependency.to_owned() };
+fn new_task(
+    input: &TaskInput,
+    id: &TaskId,
+    ids: &[TaskId],
+    place: &Place,
+) -> Result<NewTask, Refusal> {
+    let unknown = |dependency: &str| Refusal::UnknownDependency {
+        task: id.clone(),
+        dependency: dependency.to_owned(),
+    };
     let resolve = |dependency: &String| match dependency.strip_prefix('#') {
         Some(position) => {
             let found = position.parse::<usize>().ok().and_then(|position| ids.get(position));
             found.cloned().ok_or_else(|| unknown(dependency))
         }
-        None => TaskId::checked(dependency).map_err(|_| unknown(&dependency.chars().take(64).collect::<String>())),
+        None => TaskId::checked(dependency)
+            .map_err(|_| unknown(&dependency.chars().take(64).collect::<String>())),
     };
     limit::DEPENDENCIES.check(input.dependencies.len())?;
     input.path.as_deref().map_or(Ok(()), |path| check_path(path, hierarchy::is_path(path)))?;
     let files = checked_patterns("context_files", &input.context_files, place)?;
-    let context = context(&files, input.hints.as_deref(), checked_metadata(input.metadata.clone())?)?;
+    let context =
+        context(&files, input.hints.as_deref(), checked_metadata(input.metadata.clone())?)?;
     Ok(NewTask {
         id: id.clone(),
         title: checked_title(input.title.as_deref())?,
@@ -201,20 +220,28 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Re
 }
 
 /// Each id once, in the order given.
-pub fn unique(ids: impl Iterator<Item = Result<TaskId, Refusal>>) -> Result<Vec<TaskId>, Refusal> {
+pub(crate) fn unique(
+    ids: impl Iterator<Item = Result<TaskId, Refusal>>,
+) -> Result<Vec<TaskId>, Refusal> {
     let mut seen = BTreeSet::new();
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     Ok(ids.into_iter().filter(|id| seen.insert(id.clone())).collect())
 }
 
-pub fn checked_metadata(metadata: Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+pub(crate) fn checked_metadata(
+    metadata: Map<String, Value>,
+) -> Result<Map<String, Value>, Refusal> {
     let metadata = Value::Object(metadata);
     limit::METADATA.check(metadata.to_string().len())?;
     limit::DEPTH.check(depth(&metadata))?;
     Ok(if let Value::Object(fields) = metadata { fields } else { Map::new() })
 }
 
-pub fn context(files: &[String], hints: Option<&str>, metadata: Map<String, Value>) -> Result<Context, Refusal> {
+pub(crate) fn context(
+    files: &[String],
+    hints: Option<&str>,
+    metadata: Map<String, Value>,
+) -> Result<Context, Refusal> {
     let files = checked_files(files)?;
     if let Some(hints) = hints {
         limit::HINTS.check_text(hints)?;
@@ -222,9 +249,13 @@ pub fn context(files: &[String], hints: Option<&str>, metadata: Map<String, Valu
     Ok(Context { files, hints: hints.map(str::to_owned), parent_task: None, metadata })
 }
 
-/// Checks paths and globs inside the project and makes them relative to the worktree's root. `what` is the argument's
-/// name.
-pub fn checked_patterns(what: &'static str, files: &[String], place: &Place) -> Result<Vec<String>, Refusal> {
+/// Checks paths and globs inside the project and makes them relative to the worktree's root. `what`
+/// is the argument's name.
+pub(crate) fn checked_patterns(
+    what: &'static str,
+    files: &[String],
+    place: &Place,
+) -> Result<Vec<String>, Refusal> {
     let files = checked_files(files)?.into_iter().enumerate();
     let checked = files.map(|(number, file)| {
         let file = place.relative(&file);
@@ -233,7 +264,7 @@ pub fn checked_patterns(what: &'static str, files: &[String], place: &Place) -> 
     checked.collect()
 }
 
-pub fn checked_files(files: &[String]) -> Result<Vec<String>, Refusal> {
+pub(crate) fn checked_files(files: &[String]) -> Result<Vec<String>, Refusal> {
     limit::FILES.check(files.len())?;
     for file in files {
         limit::PATH.check_text(file)?;
@@ -241,12 +272,16 @@ pub fn checked_files(files: &[String]) -> Result<Vec<String>, Refusal> {
     Ok(files.to_vec())
 }
 
-pub fn checked_description(text: &str) -> Result<String, Refusal> {
+pub(crate) fn checked_description(text: &str) -> Result<String, Refusal> {
     checked_text("description", &limit::DESCRIPTION, text)
 }
 
 /// Checks that a text is not empty and within its limit.
-pub fn checked_text(what: &'static str, limit: &limit::Limit, text: &str) -> Result<String, Refusal> {
+pub(crate) fn checked_text(
+    what: &'static str,
+    limit: &limit::Limit,
+    text: &str,
+) -> Result<String, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::Empty { what });
     }
@@ -254,22 +289,22 @@ pub fn checked_text(what: &'static str, limit: &limit::Limit, text: &str) -> Res
     Ok(text.to_owned())
 }
 
-pub fn checked_title(title: Option<&str>) -> Result<Option<String>, Refusal> {
+pub(crate) fn checked_title(title: Option<&str>) -> Result<Option<String>, Refusal> {
     title.map(|title| checked_text("title", &limit::TITLE, title)).transpose()
 }
 
-pub fn checked_reason(reason: Option<&String>) -> Result<Option<String>, Refusal> {
+pub(crate) fn checked_reason(reason: Option<&String>) -> Result<Option<String>, Refusal> {
     reason.map(|reason| limit::REASON.check_text(reason).map(|()| reason.clone())).transpose()
 }
 
-pub fn checked_priority(given: i64) -> Result<u8, Refusal> {
+pub(crate) fn checked_priority(given: i64) -> Result<u8, Refusal> {
     match u8::try_from(given) {
         Ok(priority @ 1..=10) => Ok(priority),
         _ => Err(Refusal::BadPriority { given }),
     }
 }
 
-pub fn checked_attempts(given: Option<u32>) -> Result<Option<u32>, Refusal> {
+pub(crate) fn checked_attempts(given: Option<u32>) -> Result<Option<u32>, Refusal> {
     if given == Some(0) {
         return Err(Refusal::Zero { what: "max_attempts" });
     }
@@ -278,7 +313,7 @@ pub fn checked_attempts(given: Option<u32>) -> Result<Option<u32>, Refusal> {
 }
 
 /// A number of seconds or minutes; none is not 0.
-pub fn checked_span(what: &'static str, given: Option<u32>) -> Result<Option<u32>, Refusal> {
+pub(crate) fn checked_span(what: &'static str, given: Option<u32>) -> Result<Option<u32>, Refusal> {
     if given == Some(0) {
         return Err(Refusal::Zero { what });
     }
@@ -287,7 +322,7 @@ pub fn checked_span(what: &'static str, given: Option<u32>) -> Result<Option<u32
 }
 
 /// Each label once, in the order given.
-pub fn checked_labels(labels: &[String]) -> Result<Vec<String>, Refusal> {
+pub(crate) fn checked_labels(labels: &[String]) -> Result<Vec<String>, Refusal> {
     limit::LABELS.check(labels.len())?;
     let mut seen = BTreeSet::new();
     for label in labels {
@@ -296,7 +331,7 @@ pub fn checked_labels(labels: &[String]) -> Result<Vec<String>, Refusal> {
     Ok(labels.iter().filter(|label| seen.insert(*label)).cloned().collect())
 }
 
-pub fn checked_demands(demands: Option<&Demands>) -> Result<Demands, Refusal> {
+pub(crate) fn checked_demands(demands: Option<&Demands>) -> Result<Demands, Refusal> {
     let Some(demands) = demands else { return Ok(Demands::default()) };
     limit::LABELS.check(demands.capabilities.len() + demands.tags.len())?;
     for label in demands.capabilities.iter().chain(&demands.tags) {
@@ -310,7 +345,7 @@ pub fn checked_demands(demands: Option<&Demands>) -> Result<Demands, Refusal> {
     Ok(demands.clone())
 }
 
-pub fn checked_result(result: TaskResult) -> Result<TaskResult, Refusal> {
+pub(crate) fn checked_result(result: TaskResult) -> Result<TaskResult, Refusal> {
     if let Some(output) = &result.output {
         limit::OUTPUT.check_text(output)?;
     }
@@ -326,9 +361,9 @@ pub fn checked_result(result: TaskResult) -> Result<TaskResult, Refusal> {
     Ok(result)
 }
 
-/// Nesting depth of a value. It is limited because readers of the state file stop at some depth, and the value lies
-/// some levels down in it.
-pub fn depth(value: &Value) -> usize {
+/// Nesting depth of a value. It is limited because readers of the state file stop at some depth,
+/// and the value lies some levels down in it.
+pub(crate) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
@@ -337,12 +372,16 @@ pub fn depth(value: &Value) -> usize {
 }
 
 /// The target of a call that takes either a task or a scope.
-pub enum Chosen<'p> {
+pub(crate) enum Chosen<'p> {
     Task(TaskId),
     Scope(&'p str),
 }
 
-pub fn task_or_scope<'p>(task_id: Option<&str>, scope: Option<&'p str>, state: &State) -> Result<Chosen<'p>, Refusal> {
+pub(crate) fn task_or_scope<'p>(
+    task_id: Option<&str>,
+    scope: Option<&'p str>,
+    state: &State,
+) -> Result<Chosen<'p>, Refusal> {
     match (task_id, scope) {
         (Some(id), None) => TaskId::checked(id).map(Chosen::Task),
         (None, Some(scope)) => {
@@ -353,9 +392,9 @@ pub fn task_or_scope<'p>(task_id: Option<&str>, scope: Option<&'p str>, state: &
     }
 }
 
-/// Checks that a scope is `all` or a path such as P1, P1.M2, P1.M2.T3, P1.M2.T3.S4, maybe behind a plan and `:`, and
-/// that no two plans have that path.
-pub fn check_scope(scope: Option<&str>, state: &State) -> Result<(), Refusal> {
+/// Checks that a scope is `all` or a path such as P1, P1.M2, P1.M2.T3, P1.M2.T3.S4, maybe behind a
+/// plan and `:`, and that no two plans have that path.
+pub(crate) fn check_scope(scope: Option<&str>, state: &State) -> Result<(), Refusal> {
     let Some(scope) = scope.filter(|scope| *scope != "all") else { return Ok(()) };
     let (plan, path) = hierarchy::split_scope(scope);
     check_path(path, hierarchy::numbers(path).is_some() || plan.is_some() && path == "all")?;
@@ -367,11 +406,13 @@ fn check_path(path: &str, is_one: bool) -> Result<(), Refusal> {
     if is_one && path.len() <= limit::ID.max {
         return Ok(());
     }
-    Err(Refusal::BadPath { given: path.chars().filter(|c| !c.is_control()).take(limit::ID.max).collect() })
+    Err(Refusal::BadPath {
+        given: path.chars().filter(|c| !c.is_control()).take(limit::ID.max).collect(),
+    })
 }
 
 /// Entries on a page: `given`, else `default`.
-pub fn page(given: Option<NonZeroU32>, default: usize) -> Result<usize, Refusal> {
+pub(crate) fn page(given: Option<NonZeroU32>, default: usize) -> Result<usize, Refusal> {
     let Some(given) = given else { return Ok(default) };
     limit::PAGE.check(given.get() as usize)?;
     Ok(given.get() as usize)
@@ -382,10 +423,13 @@ pub struct Success {
     pub success: bool,
 }
 
-pub const SUCCESS: Success = Success { success: true };
+pub(crate) const SUCCESS: Success = Success { success: true };
 
 /// Refuses a field that is given and cleared at once.
-pub fn check_cleared<F: PartialEq>(cleared: &[F], given: &[(F, bool)]) -> Result<(), Refusal> {
+pub(crate) fn check_cleared<F: PartialEq>(
+    cleared: &[F],
+    given: &[(F, bool)],
+) -> Result<(), Refusal> {
     let is_both = given.iter().any(|(field, is_given)| *is_given && cleared.contains(field));
     if is_both { Err(Refusal::GivenAndCleared) } else { Ok(()) }
 }
@@ -402,10 +446,12 @@ mod tests {
     #[test]
     fn id_that_is_taken_is_not_made_up_again() {
         let plain: TaskInput = serde_json::from_value(json!({"description": "d"})).unwrap();
-        let first = new_tasks(std::iter::once(&plain), &State::new(), 7, &Place::default()).unwrap();
+        let first =
+            new_tasks(std::iter::once(&plain), &State::new(), 7, &Place::default()).unwrap();
         let mut state = State::new();
         let participant = ParticipantId::trusted("p-1");
-        let envelope = Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
+        let envelope =
+            Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
         state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope).unwrap();
         state.record(Event::TasksCreated { tasks: first.clone() }, &envelope).unwrap();
         let again = new_tasks(std::iter::once(&plain), &state, 7, &Place::default()).unwrap();

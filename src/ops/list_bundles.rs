@@ -39,7 +39,8 @@ impl Operation for ListBundles {
     type Reply = Reply;
 
     fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
-        let limit = input::page(params.limit, if archive.reader().is_model() { 50 } else { usize::MAX })?;
+        let limit =
+            input::page(params.limit, if archive.reader().is_model() { 50 } else { usize::MAX })?;
         let asked = Asked::List { scope: params.scope.clone(), after: params.after.clone(), limit };
         archive.bundles(&asked).map(Fetched::Bundles)
     }
@@ -53,6 +54,9 @@ impl Operation for ListBundles {
         let last = page.last().map(|last| last.path.clone());
         let next = if is_cut { last } else { listing.next.clone() };
         // How many there are in the directories is not counted: each is read to be listed.
-        Ok(Reply { part: page.part(None, params.after.is_some(), next), bundles: page.into_entries() })
+        Ok(Reply {
+            part: page.part(None, params.after.is_some(), next),
+            bundles: page.into_entries(),
+        })
     }
 }

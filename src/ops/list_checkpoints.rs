@@ -76,8 +76,8 @@ pub struct Brief {
 
 impl Operation for ListCheckpoints {
     const NAME: &'static str = "list_checkpoints";
-    const DESCRIPTION: &'static str =
-        "List the workflows with their budgets, or the checkpoints that are kept of one, newest first.";
+    const DESCRIPTION: &'static str = "List the workflows with their budgets, or the checkpoints \
+                                       that are kept of one, newest first.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -91,7 +91,8 @@ impl Operation for ListCheckpoints {
         let Some(id) = &params.workflow_id else {
             let after = params.after.as_deref().map(WorkflowId::checked).transpose()?;
             let mut page = Page::new(call, params.limit, 50)?.cut("get_checkpoint");
-            let is_more = page.fill(state.workflows_after(after.as_ref()).map(|one| shown(one, state)));
+            let is_more =
+                page.fill(state.workflows_after(after.as_ref()).map(|one| shown(one, state)));
             let next = page.last().filter(|_| is_more).map(|last| last.workflow.id.clone());
             let part = page.part(Some(state.workflows_after(None).count()), after.is_some(), next);
             return Ok(Reply::Workflows { part, workflows: page.into_entries() });
@@ -103,16 +104,25 @@ impl Operation for ListCheckpoints {
         let older = state.checkpoints_of(&workflow.id).filter(|one| one.number < below);
         let is_more = page.fill(older.map(|one| brief(one)));
         let next = page.last().filter(|_| is_more).map(|last| last.number.to_string());
-        let part = page.part(Some(state.checkpoints_of(&workflow.id).count()), params.after.is_some(), next);
+        let part = page.part(
+            Some(state.checkpoints_of(&workflow.id).count()),
+            params.after.is_some(),
+            next,
+        );
         let checkpoints = page.into_entries();
-        Ok(Reply::Checkpoints(Box::new(Checkpoints { part, workflow: shown(workflow, state), checkpoints })))
+        Ok(Reply::Checkpoints(Box::new(Checkpoints {
+            part,
+            workflow: shown(workflow, state),
+            checkpoints,
+        })))
     }
 }
 
 fn no_number() -> Refusal {
     Refusal::BadArgument {
         argument: "after".to_owned(),
-        wanted: "the number of a checkpoint, which the page before has as `next`; leave it out for the first page"
+        wanted: "the number of a checkpoint, which the page before has as `next`; leave it out \
+                 for the first page"
             .to_owned(),
     }
 }

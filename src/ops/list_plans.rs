@@ -41,7 +41,8 @@ pub struct Plan {
 
 impl Operation for ListPlans {
     const NAME: &'static str = "list_plans";
-    const DESCRIPTION: &'static str = "The board's plans, each with its progress and its current version.";
+    const DESCRIPTION: &'static str =
+        "The board's plans, each with its progress and its current version.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -49,10 +50,15 @@ impl Operation for ListPlans {
 
     fn reply(_: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
         let mut progress: HashMap<&str, Progress> = HashMap::new();
-        for task in state.tasks().filter(|task| task.planned.is_some() && !state.is_parent(&task.id)) {
-            task.plan_name().into_iter().for_each(|name| progress.entry(name).or_default().count(task.status));
+        for task in
+            state.tasks().filter(|task| task.planned.is_some() && !state.is_parent(&task.id))
+        {
+            task.plan_name()
+                .into_iter()
+                .for_each(|name| progress.entry(name).or_default().count(task.status));
         }
-        let listed = |plan: &PlanVersion| listed(plan, progress.remove(plan.name()).unwrap_or_default());
+        let listed =
+            |plan: &PlanVersion| listed(plan, progress.remove(plan.name()).unwrap_or_default());
         Ok(Reply { plans: state.plans().into_iter().map(listed).collect() })
     }
 }

@@ -14,7 +14,8 @@ use crate::state::task::Task;
 
 pub struct ListRuns;
 
-/// Retired runs that one page looks at. Each is read from the journal separately; the page shows those that match.
+/// Retired runs that one page looks at. Each is read from the journal separately; the page shows
+/// those that match.
 const RETIRED_LOOKED_AT: usize = 50;
 
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
@@ -67,33 +68,40 @@ impl Operation for ListRuns {
             return Err(Refusal::CursorRetired { after: retired.clone() });
         }
         let filter = Filter::checked(params, state)?;
-        let brief = |task: &Task| filter.passes(task, state).then(|| RunView::brief(task, state)).flatten();
+        let brief =
+            |task: &Task| filter.passes(task, state).then(|| RunView::brief(task, state)).flatten();
         let live = state.newest_runs(after.as_ref()).take_while(|_| is_live);
         let mut next = None;
         let mut is_more = page.fill(live.filter_map(|task| brief(task)));
         if !is_more {
             let retired = state.newest_retired_runs(after.as_ref().filter(|_| !is_live));
-            let most = if Self::is_long(params, call.reader) { usize::MAX } else { RETIRED_LOOKED_AT };
+            let most =
+                if Self::is_long(params, call.reader) { usize::MAX } else { RETIRED_LOOKED_AT };
             let mut looked_at = 0;
             while !is_more
                 && looked_at < most
                 && let Some(id) = retired.get(looked_at)
             {
-                is_more = brief(&live_or_retired(id, state, call)?.0).is_some_and(|run| !page.add(run));
+                is_more =
+                    brief(&live_or_retired(id, state, call)?.0).is_some_and(|run| !page.add(run));
                 looked_at += 1;
             }
             let last = looked_at.checked_sub(1).filter(|_| looked_at < retired.len());
             next = last.and_then(|last| retired.get(last)).map(|id| cursor(id, state));
         }
         let of_page = page.last().filter(|_| is_more).map(|last| cursor(&last.run_id, state));
-        let all = state.runs().live() + usize::try_from(state.board().archived_runs.total()).unwrap_or_default();
+        let all = state.runs().live()
+            + usize::try_from(state.board().archived_runs.total()).unwrap_or_default();
         let total = filter.passes_all().then_some(all);
-        Ok(Reply { part: page.part(total, after.is_some(), of_page.or(next)), runs: page.into_entries() })
+        Ok(Reply {
+            part: page.part(total, after.is_some(), of_page.or(next)),
+            runs: page.into_entries(),
+        })
     }
 }
 
-/// Prefix of the cursor of a page that ended among retired runs, to tell it from that of a live run that retires before
-/// the next page.
+/// Prefix of the cursor of a page that ended among retired runs, to tell it from that of a live run
+/// that retires before the next page.
 const RETIRED: &str = "retired:";
 
 fn cursor(last: &TaskId, state: &State) -> String {
@@ -128,16 +136,24 @@ impl Filter {
 
     fn passes_all(&self) -> bool {
         let Self { session, parent, runner, agent_name, status } = self;
-        session.is_none() && parent.is_none() && runner.is_none() && agent_name.is_none() && status.is_none()
+        session.is_none()
+            && parent.is_none()
+            && runner.is_none()
+            && agent_name.is_none()
+            && status.is_none()
     }
 
     fn passes(&self, task: &Task, state: &State) -> bool {
         let Some(run) = task.run.as_deref() else { return false };
-        let parent = || state.session(&run.session_id).and_then(|session| session.parent_session_id.clone());
+        let parent =
+            || state.session(&run.session_id).and_then(|session| session.parent_session_id.clone());
         self.session.as_ref().is_none_or(|wanted| *wanted == run.session_id)
             && self.status.is_none_or(|wanted| wanted == RunStatus::of(task))
             && self.agent_name.as_ref().is_none_or(|wanted| Some(wanted) == run.agent_name.as_ref())
-            && self.runner.as_ref().is_none_or(|wanted| task.attempts.last().is_some_and(|one| one.agent == *wanted))
+            && self
+                .runner
+                .as_ref()
+                .is_none_or(|wanted| task.attempts.last().is_some_and(|one| one.agent == *wanted))
             && self.parent.as_ref().is_none_or(|wanted| parent().as_ref() == Some(wanted))
     }
 }

@@ -59,7 +59,8 @@ impl Operation for ListSessions {
                 && params.status.is_none_or(|status| state.session_status(session) == Some(status))
         };
         let newest = |before| state.newest_sessions(before).filter(|session| wanted(session));
-        let is_more = page.fill(newest(after.map(AsRef::as_ref)).map(|session| SessionView::of(session, state)));
+        let is_more = page
+            .fill(newest(after.map(AsRef::as_ref)).map(|session| SessionView::of(session, state)));
         let next = page.last().filter(|_| is_more).map(|last| last.session.id.clone());
         let total = (after.is_some() || is_more).then(|| newest(None).count());
         Ok(Reply { part: page.part(total, after.is_some(), next), sessions: page.into_entries() })

@@ -29,7 +29,8 @@ pub struct Reply {
 
 impl Operation for ListSnapshots {
     const NAME: &'static str = "list_snapshots";
-    const DESCRIPTION: &'static str = "List the snapshots, newest first, with seq, time, occasion and label.";
+    const DESCRIPTION: &'static str =
+        "List the snapshots, newest first, with seq, time, occasion and label.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     const FETCHES: bool = true;
@@ -44,9 +45,13 @@ impl Operation for ListSnapshots {
         let mut page = Page::new(call, params.limit, 50)?;
         let after = params.after.as_deref().map(SnapshotName::checked).transpose()?;
         let Fetched::Listed(all) = call.fetched else { return Err(Refusal::NoSnapshot) };
-        let wanted = all.iter().rev().filter(|one| after.as_ref().is_none_or(|after| one.name < *after));
+        let wanted =
+            all.iter().rev().filter(|one| after.as_ref().is_none_or(|after| one.name < *after));
         let is_more = page.fill(wanted.cloned());
         let next = page.last().filter(|_| is_more).map(|last| last.name.clone());
-        Ok(Reply { part: page.part(Some(all.len()), after.is_some(), next), snapshots: page.into_entries() })
+        Ok(Reply {
+            part: page.part(Some(all.len()), after.is_some(), next),
+            snapshots: page.into_entries(),
+        })
     }
 }

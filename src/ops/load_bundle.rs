@@ -20,8 +20,8 @@ pub struct Params {
 
 impl Operation for LoadBundle {
     const NAME: &'static str = "load_bundle";
-    const DESCRIPTION: &'static str =
-        "Read the newest sound bundle of a scope, if there is one: `restored` says. Damaged ones are moved aside.";
+    const DESCRIPTION: &'static str = "Read the newest sound bundle of a scope, if there is one: \
+                                       `restored` says. Damaged ones are moved aside.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     const FETCHES: bool = true;
@@ -35,7 +35,9 @@ impl Operation for LoadBundle {
             toolset_hash: params.toolset_hash.clone(),
             ..Content::default()
         };
-        archive.bundles(&Asked::Load { scope: params.scope.clone(), content, dry_run: false }).map(Fetched::Bundles)
+        archive
+            .bundles(&Asked::Load { scope: params.scope.clone(), content, dry_run: false })
+            .map(Fetched::Bundles)
     }
 
     fn reply(_: &Params, _: &State, call: &Call) -> Result<Loaded, Refusal> {

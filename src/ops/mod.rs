@@ -1,9 +1,10 @@
-//! Operations: what the board can be asked. Each operation is one file. From the list in [`all`] come the MCP tools,
-//! the JSON-RPC methods, `callboard call`, the schemas and the README's table.
+//! Operations: what the board can be asked. Each operation is one file. From the list in [`all`]
+//! come the MCP tools, the JSON-RPC methods, `callboard call`, the schemas and the README's table.
 //!
-//! A program calls them by their types through `Board::call`. Each has a module with its `Params` and its
-//! `Reply`: `board.call::<ops::ClaimTask>(ops::claim_task::Params { … })`. Parameters that are left to
-//! `..Default::default()` are as if they were left out; one that is required is refused if it is empty.
+//! A program calls them by their types through `Board::call`. Each has a module with its `Params`
+//! and its `Reply`: `board.call::<ops::ClaimTask>(ops::claim_task::Params { … })`. Parameters that
+//! are left to `..Default::default()` are as if they were left out; one that is required is refused
+//! if it is empty.
 #![doc = include_str!("operations.md")]
 
 pub mod add_discovery;
@@ -147,8 +148,8 @@ pub use list_sessions::ListSessions;
 pub use list_snapshots::ListSnapshots;
 pub use load_bundle::LoadBundle;
 pub use operation::{
-    AgentArgument, Annotations, AskGit, Checkout, DESTRUCTIVE, Decision, Merge, Operation, READ, REPEATABLE, Rejected,
-    Steps, Toolset, WRITE,
+    AgentArgument, Annotations, AskGit, Checkout, DESTRUCTIVE, Decision, Merge, Operation, READ,
+    REPEATABLE, Rejected, Steps, Toolset, WRITE,
 };
 pub use page::{Part, Shown};
 pub use pause::PauseBoard;

@@ -46,7 +46,8 @@ pub trait Operation: 'static {
         None
     }
 
-    /// True if the call reads or writes the archive. `fetch` then runs first, outside the writer and without any lock.
+    /// True if the call reads or writes the archive. `fetch` then runs first, outside the writer
+    /// and without any lock.
     const FETCHES: bool = false;
 
     /// Notes in the arguments what is lost when they are cleaned, such as how lines ended.
@@ -62,8 +63,8 @@ pub trait Operation: 'static {
         Ok(Fetched::Nothing)
     }
 
-    /// How many seconds the caller is willing to wait for a better reply than the present one; 0 for none. While
-    /// `waits` says true of the state, the call is held back for that long.
+    /// How many seconds the caller is willing to wait for a better reply than the present one; 0
+    /// for none. While `waits` says true of the state, the call is held back for that long.
     fn wait_seconds(_params: &Self::Params) -> u64 {
         0
     }
@@ -73,7 +74,8 @@ pub trait Operation: 'static {
         false
     }
 
-    /// True if branch and head of the caller's worktree are recorded, so that they are read anew for the call.
+    /// True if branch and head of the caller's worktree are recorded, so that they are read anew
+    /// for the call.
     const PLACED: bool = false;
 
     /// Files that the call says are done. Git is asked before the call whether they are committed.
@@ -81,20 +83,21 @@ pub trait Operation: 'static {
         Vec::new()
     }
 
-    /// Adds to the reply what git says of the caller's worktree. Runs after the call and without any lock, if the
-    /// worktree is on this machine.
+    /// Adds to the reply what git says of the caller's worktree. Runs after the call and without
+    /// any lock, if the worktree is on this machine.
     const CHECKED_OUT: Option<AskGit> = None;
 
     /// Where the rest is of a list that is too long for a model, if this operation has no pages.
     const REST: &'static str = "get_all_tasks, get_task";
 
-    /// True if the reply may take long to make, so that it is made beside the writer, from a snapshot of the state.
+    /// True if the reply may take long to make, so that it is made beside the writer, from a
+    /// snapshot of the state.
     fn is_long(_params: &Self::Params, _reader: Reader) -> bool {
         false
     }
 
-    /// The operations that a batch consists of: all are done, in order, or none. `None` for an operation that is no
-    /// batch.
+    /// The operations that a batch consists of: all are done, in order, or none. `None` for an
+    /// operation that is no batch.
     fn steps(_params: &Self::Params) -> Result<Option<Steps>, Refusal> {
         Ok(None)
     }
@@ -103,7 +106,8 @@ pub trait Operation: 'static {
 /// What git says of the caller's worktree. Slow, unlike everything else that an operation may use.
 pub struct Checkout<'a> {
     pub root: &'a str,
-    /// What brings a commit, or else the tip of a branch, into the checkout; `None` if it is there, or there is none.
+    /// What brings a commit, or else the tip of a branch, into the checkout; `None` if it is
+    /// there, or there is none.
     pub merge: &'a AskMerge<'a>,
     /// Files that are changed or new and not committed; `None` if git does not say.
     pub uncommitted: &'a dyn Fn() -> Option<Vec<String>>,
@@ -112,7 +116,8 @@ pub struct Checkout<'a> {
 /// How a commit comes into a checkout.
 pub struct Merge {
     pub command: String,
-    /// False if git has not said whether the commit is there. To merge it again does no harm; to miss it does.
+    /// False if git has not said whether the commit is there. To merge it again does no harm; to
+    /// miss it does.
     pub is_needed: bool,
 }
 
@@ -134,8 +139,8 @@ impl From<Refusal> for Rejected {
     }
 }
 
-/// Hints to clients, as defined by the MCP specification. No operation reaches beyond the board, so `openWorldHint` is
-/// false.
+/// Hints to clients, as defined by the MCP specification. No operation reaches beyond the board, so
+/// `openWorldHint` is false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotations {
     pub read_only: bool,
@@ -146,11 +151,14 @@ pub struct Annotations {
 /// Changes nothing.
 pub const READ: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
 /// Changes the board; the same call again changes it again.
-pub const WRITE: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+pub const WRITE: Annotations =
+    Annotations { read_only: false, destructive: false, idempotent: false };
 /// Changes the board; the same call again has no further effect.
-pub const REPEATABLE: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+pub const REPEATABLE: Annotations =
+    Annotations { read_only: false, destructive: false, idempotent: true };
 /// May discard work; the same call again has no further effect.
-pub const DESTRUCTIVE: Annotations = Annotations { read_only: false, destructive: true, idempotent: true };
+pub const DESTRUCTIVE: Annotations =
+    Annotations { read_only: false, destructive: true, idempotent: true };
 
 /// The sets of tools that clients can be shown; each contains the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,5 @@
-//! Pages of lists: the one place that decides how much of a list a reply shows. A program gets all that it has not
-//! limited itself; a model gets as many bytes as it can read, with long texts cut.
+//! Pages of lists: the one place that decides how much of a list a reply shows. A program gets all
+//! that it has not limited itself; a model gets as many bytes as it can read, with long texts cut.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -14,7 +14,7 @@ use crate::state::limit::{ENTRIES_SHOWN, FIELDS_SHOWN, REPLY, TEXT_SHOWN};
 use crate::state::refusal::Refusal;
 
 /// One page of a list while it is filled.
-pub struct Page<T> {
+pub(super) struct Page<T> {
     entries: Vec<Shown<T>>,
     size: usize,
     /// Bytes that are left. `None` means no limit.
@@ -83,24 +83,29 @@ impl<T: JsonSchema> JsonSchema for Shown<T> {
 }
 
 impl<T: Serialize> Page<T> {
-    /// A page of at most `limit` entries. Without a limit a model gets `default`, and a program all.
-    pub fn new(call: &Call, limit: Option<NonZeroU32>, default: usize) -> Result<Self, Refusal> {
+    /// A page of at most `limit` entries. Without a limit a model gets `default`, and a program
+    /// all.
+    pub(super) fn new(
+        call: &Call,
+        limit: Option<NonZeroU32>,
+        default: usize,
+    ) -> Result<Self, Refusal> {
         let size = input::page(limit, if call.reader.is_model() { default } else { usize::MAX })?;
         Ok(Self { entries: Vec::new(), size, room: call.reader.room(), whole: None })
     }
 
     /// Long texts of entries are cut for models, and refer to the operation `whole`.
-    pub fn cut(self, whole: &'static str) -> Self {
+    pub(super) fn cut(self, whole: &'static str) -> Self {
         Self { whole: Some(whole), ..self }
     }
 
     /// Limits the page to `bytes`, for programs too.
-    pub fn within(self, bytes: usize) -> Self {
+    pub(super) fn within(self, bytes: usize) -> Self {
         Self { room: Some(self.room.map_or(bytes, |room| room.min(bytes))), ..self }
     }
 
     /// Adds `entry`. Returns false if there is no room for it: the next page then begins with it.
-    pub fn add(&mut self, entry: T) -> bool {
+    pub(super) fn add(&mut self, entry: T) -> bool {
         if self.is_full() {
             return false;
         }
@@ -123,13 +128,13 @@ impl<T: Serialize> Page<T> {
     }
 
     /// Adds `entry` whole, whatever its size.
-    pub fn add_whole(&mut self, entry: T) {
+    pub(super) fn add_whole(&mut self, entry: T) {
         self.room = self.room.map(|room| room.saturating_sub(bytes(&entry)));
         self.entries.push(Shown { entry, cut: None });
     }
 
     /// Adds entries until one does not fit, and returns whether there is one.
-    pub fn fill(&mut self, entries: impl IntoIterator<Item = T>) -> bool {
+    pub(super) fn fill(&mut self, entries: impl IntoIterator<Item = T>) -> bool {
         entries.into_iter().any(|entry| !self.add(entry))
     }
 
@@ -148,28 +153,34 @@ impl<T: Serialize> Page<T> {
         (None, usize::MAX)
     }
 
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.entries.len() >= self.size
     }
 
-    pub fn last(&self) -> Option<&T> {
+    pub(super) fn last(&self) -> Option<&T> {
         self.entries.last().map(|last| &last.entry)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|shown| &shown.entry)
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub fn into_entries(self) -> Vec<Shown<T>> {
+    pub(super) fn into_entries(self) -> Vec<Shown<T>> {
         self.entries
     }
 
-    /// What the reply says of the list if the page is not all of it: `continues` an earlier page, or has a `next` one.
-    pub fn part<C>(&self, total: Option<usize>, continues: bool, next: Option<C>) -> Option<Part<C>> {
+    /// What the reply says of the list if the page is not all of it: `continues` an earlier page,
+    /// or has a `next` one.
+    pub(super) fn part<C>(
+        &self,
+        total: Option<usize>,
+        continues: bool,
+        next: Option<C>,
+    ) -> Option<Part<C>> {
         (continues || next.is_some()).then(|| Part { shown: self.len(), total, next })
     }
 }
@@ -177,7 +188,12 @@ impl<T: Serialize> Page<T> {
 /// Ways to shorten an entry, from the usual one to one that makes any entry short.
 const BRIEFER: [Brevity; 3] = [
     Brevity { text: TEXT_SHOWN, entries: ENTRIES_SHOWN, fields: FIELDS_SHOWN, depth: 4 },
-    Brevity { text: TEXT_SHOWN / 3, entries: ENTRIES_SHOWN / 2, fields: FIELDS_SHOWN / 3, depth: 3 },
+    Brevity {
+        text: TEXT_SHOWN / 3,
+        entries: ENTRIES_SHOWN / 2,
+        fields: FIELDS_SHOWN / 3,
+        depth: 3,
+    },
     Brevity { text: TEXT_SHOWN / 5, entries: 3, fields: 5, depth: 2 },
 ];
 
@@ -238,7 +254,7 @@ impl Brevity {
 }
 
 /// The beginning of a text that is longer than `most` bytes, with its length and where it is whole.
-pub fn cut_text(text: &str, most: usize, whole: &str) -> Option<String> {
+pub(super) fn cut_text(text: &str, most: usize, whole: &str) -> Option<String> {
     if text.len() <= most {
         return None;
     }
@@ -246,15 +262,17 @@ pub fn cut_text(text: &str, most: usize, whole: &str) -> Option<String> {
     Some(format!("{}… ({} bytes: {whole})", &text[..end], text.len()))
 }
 
-/// Bytes of JSON, at least as many as a model is sent: what replaces an angle bracket has two bytes more.
-pub fn bytes(value: &impl Serialize) -> usize {
+/// Bytes of JSON, at least as many as a model is sent: what replaces an angle bracket has two bytes
+/// more.
+pub(super) fn bytes(value: &impl Serialize) -> usize {
     let text = serde_json::to_string(value).unwrap_or_default();
     text.len() + ",".len() + 2 * text.bytes().filter(|byte| *byte == b'<').count()
 }
 
-/// Cuts the lists of a reply that is too long for a model and has no pages: what a writing call has made, say. The
-/// reply then begins with `shown`, `total` and where the rest is. It stays whole if its other fields alone are too long.
-pub fn fit(reply: Value, rest: &str) -> Value {
+/// Cuts the lists of a reply that is too long for a model and has no pages: what a writing call has
+/// made, say. The reply then begins with `shown`, `total` and where the rest is. It stays whole if
+/// its other fields alone are too long.
+pub(super) fn fit(reply: Value, rest: &str) -> Value {
     let Value::Object(mut fields) = reply else { return reply };
     let mut size = bytes(&fields);
     let in_lists: usize = fields.values().filter(|value| value.is_array()).map(bytes).sum();
@@ -263,8 +281,10 @@ pub fn fit(reply: Value, rest: &str) -> Value {
     }
     let (mut left_out, mut cut) = (0, Vec::new());
     while size > REPLY {
-        let lists = fields.iter_mut().filter_map(|(name, value)| Some((name, value.as_array_mut()?)));
-        let longest = lists.filter(|(_, items)| !items.is_empty()).max_by_key(|(_, items)| bytes(*items));
+        let lists =
+            fields.iter_mut().filter_map(|(name, value)| Some((name, value.as_array_mut()?)));
+        let longest =
+            lists.filter(|(_, items)| !items.is_empty()).max_by_key(|(_, items)| bytes(*items));
         let Some((name, items)) = longest else { break };
         let before = items.len();
         while size > REPLY
@@ -278,12 +298,15 @@ pub fn fit(reply: Value, rest: &str) -> Value {
     if left_out == 0 {
         return Value::Object(fields);
     }
-    let shown: usize = cut.iter().filter_map(|name| Some(fields.get(name)?.as_array()?.len())).sum();
+    let shown: usize =
+        cut.iter().filter_map(|name| Some(fields.get(name)?.as_array()?.len())).sum();
     let mut whole = Map::new();
     whole.insert("shown".to_owned(), Value::from(shown));
     whole.insert("total".to_owned(), Value::from(shown + left_out));
     whole.insert("next".to_owned(), Value::from(rest));
-    whole.extend(fields.into_iter().filter(|(name, _)| name != "shown" && name != "total" && name != "next"));
+    whole.extend(
+        fields.into_iter().filter(|(name, _)| name != "shown" && name != "total" && name != "next"),
+    );
     Value::Object(whole)
 }
 
@@ -302,6 +325,9 @@ mod tests {
             assert_eq!(fit(whole.clone(), "get_task"), whole);
         }
         let cut = fit(json!({"success": true, "made": ["task-1", long]}), "get_task");
-        assert_eq!(cut, json!({"shown": 1, "total": 2, "next": "get_task", "success": true, "made": ["task-1"]}));
+        assert_eq!(
+            cut,
+            json!({"shown": 1, "total": 2, "next": "get_task", "success": true, "made": ["task-1"]})
+        );
     }
 }

@@ -20,7 +20,8 @@ pub trait Prepared: Send + Sync {
     fn agent_argument(&self) -> AgentArgument;
     fn agent_id(&self) -> Option<&str>;
     fn idempotency_key(&self) -> Option<&str>;
-    /// The parameters without the idempotency key, to tell whether a repeated call is the same call.
+    /// The parameters without the idempotency key, to tell whether a repeated call is the same
+    /// call.
     fn params(&self) -> Value;
     /// Number of secrets that were redacted from the arguments.
     fn redacted(&self) -> usize;
@@ -41,7 +42,7 @@ pub trait Prepared: Send + Sync {
     fn delivered(&self, state: &State, call: &Call) -> Vec<Event>;
 }
 
-pub struct Parsed<O: Operation> {
+pub(super) struct Parsed<O: Operation> {
     params: O::Params,
     redacted: usize,
     /// Parsed with the call, so that it takes no time under the board's lock.
@@ -56,7 +57,7 @@ impl<O: Operation> Parsed<O> {
     }
 }
 
-pub fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
+pub(super) fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
     Ok(Box::new(parse::<O>(arguments)?))
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn received(text: &str) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-pub fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal> {
+pub(super) fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal> {
     let mut arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     O::note_form(&mut arguments);
     harmless::value(&mut arguments);
@@ -97,9 +98,11 @@ pub fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal> {
 /// 2^53, up to which every whole number has a double of its own.
 const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// The integer meant by a number like `5.0`. JSON Schema counts it as an integer, and some clients write integers so.
+/// The integer meant by a number like `5.0`. JSON Schema counts it as an integer, and some clients
+/// write integers so.
 fn integer(number: &serde_json::Number) -> Option<i64> {
-    let fraction = number.as_f64().filter(|value| number.is_f64() && value.abs() <= LARGEST_WHOLE)?;
+    let fraction =
+        number.as_f64().filter(|value| number.is_f64() && value.abs() <= LARGEST_WHOLE)?;
     (fraction.fract() == 0.0).then_some(fraction as i64)
 }
 
@@ -118,7 +121,9 @@ fn with_integers(value: Value) -> Value {
     match value {
         Value::Number(number) => integer(&number).map_or(Value::Number(number), Value::from),
         Value::Array(items) => items.into_iter().map(with_integers).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, with_integers(value))).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, with_integers(value))).collect()
+        }
         other => other,
     }
 }

@@ -1,6 +1,9 @@
-//! The bearer of a server's token, and what it may do. Without a token the caller is the board's owner.
+//! The bearer of a server's token, and what it may do. Without a token the caller is the board's
+//! owner.
 
-use super::{AgentArgument, ApplyBatch, CreateTask, CreateTasksBatch, Operation, Prepared, RegisterAgent};
+use super::{
+    AgentArgument, ApplyBatch, CreateTask, CreateTasksBatch, Operation, Prepared, RegisterAgent,
+};
 use crate::state::State;
 use crate::state::agent::Role;
 use crate::state::guard::HUMAN;
@@ -33,15 +36,23 @@ impl Principal {
     }
 
     /// Refuses what the token's role does not allow when `actor` acts.
-    pub fn admit(&self, state: &State, prepared: &dyn Prepared, actor: Option<&AgentId>) -> Result<(), Refusal> {
+    pub fn admit(
+        &self,
+        state: &State,
+        prepared: &dyn Prepared,
+        actor: Option<&AgentId>,
+    ) -> Result<(), Refusal> {
         if prepared.annotations().read_only || self.role == Role::Leader {
             return Ok(());
         }
-        let is_of_leaders = prepared.agent_argument() == AgentArgument::None && !OF_NOBODY.contains(&prepared.name());
+        let is_of_leaders = prepared.agent_argument() == AgentArgument::None
+            && !OF_NOBODY.contains(&prepared.name());
         if is_of_leaders {
             return self.refuse("do this");
         }
-        if prepared.name() == RegisterAgent::NAME && prepared.params()["role"] == Role::Leader.as_str() {
+        if prepared.name() == RegisterAgent::NAME
+            && prepared.params()["role"] == Role::Leader.as_str()
+        {
             return self.refuse("register a leader");
         }
         match actor {
@@ -68,7 +79,8 @@ impl Principal {
         }
     }
 
-    /// The actor recorded, and the scope of idempotency keys, where no agent acts. No agent's id begins with `~`.
+    /// The actor recorded, and the scope of idempotency keys, where no agent acts. No agent's id
+    /// begins with `~`.
     pub fn as_actor(&self) -> String {
         format!("~{}", self.token)
     }

@@ -1,4 +1,5 @@
-//! Who reads replies: a program, which gets them exact and complete, or a model, which gets what it can read.
+//! Who reads replies: a program, which gets them exact and complete, or a model, which gets what it
+//! can read.
 
 use super::Toolset;
 use crate::state::limit::{BESIDE_LISTS, REPLY};

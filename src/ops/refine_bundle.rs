@@ -38,7 +38,8 @@ pub struct Params {
 
 impl Operation for RefineBundle {
     const NAME: &'static str = "refine_bundle";
-    const DESCRIPTION: &'static str = "Follow the stored bundle of a scope by a better one; the old one stays.";
+    const DESCRIPTION: &'static str =
+        "Follow the stored bundle of a scope by a better one; the old one stays.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -63,7 +64,8 @@ impl Operation for RefineBundle {
             settings: params.settings.clone(),
             context: params.context.clone(),
         };
-        let (scope, text, prev_sha) = (params.scope.clone(), params.text.clone(), params.prev_sha.clone());
+        let (scope, text, prev_sha) =
+            (params.scope.clone(), params.text.clone(), params.prev_sha.clone());
         let asked = Asked::Refine { scope, change, text, prev_sha, dry_run: params.dry_run };
         archive.bundles(&asked).map(Fetched::Bundles)
     }

@@ -8,7 +8,8 @@ use super::claim_task::shortened;
 use super::held::{Held, Lost, held, lost};
 use super::identity::{is_ours, newcomers_slot};
 use super::{
-    AgentArgument, Annotations, AskGit, Call, Checkout, Decision, DefaultAgent, Operation, REPEATABLE, Toolset, input,
+    AgentArgument, Annotations, AskGit, Call, Checkout, Decision, DefaultAgent, Operation,
+    REPEATABLE, Toolset, input,
 };
 use crate::state::State;
 use crate::state::agent::{Agent, Properties, Role};
@@ -128,7 +129,8 @@ impl Operation for RegisterAgent {
         }
         // An agent that reconnects under its own id keeps the abilities it had.
         let known = state.agent(agent).filter(|_| !takes_free_slot(params, call));
-        let max_concurrent = params.max_concurrent.or(known.map(|known| known.max_concurrent)).unwrap_or(1);
+        let max_concurrent =
+            params.max_concurrent.or(known.map(|known| known.max_concurrent)).unwrap_or(1);
         limit::HELD.check(max_concurrent as usize)?;
         params.check_cleared()?;
         let stays = |field| known.filter(|_| !params.clear.contains(&field));
@@ -139,7 +141,10 @@ impl Operation for RegisterAgent {
                 params.capabilities.as_deref(),
                 stays(Clearable::Capabilities).map(|known| known.capabilities.as_ref()),
             )?,
-            tags: labels(params.tags.as_deref(), stays(Clearable::Tags).map(|known| known.tags.as_ref()))?,
+            tags: labels(
+                params.tags.as_deref(),
+                stays(Clearable::Tags).map(|known| known.tags.as_ref()),
+            )?,
             properties: properties(
                 params.properties.as_ref(),
                 stays(Clearable::Properties).map(|known| known.properties.as_ref()),
@@ -176,7 +181,9 @@ impl Operation for RegisterAgent {
             lost,
             uncommitted: None,
             others,
-            shell: call.command.map(|command| format!("{command} --agent {} call NAME 'JSON'", agent.id)),
+            shell: call
+                .command
+                .map(|command| format!("{command} --agent {} call NAME 'JSON'", agent.id)),
         })
     }
 }
@@ -192,7 +199,8 @@ impl Params {
     }
 }
 
-/// Adds the files that lie uncommitted where an agent comes back: its own, from before it was interrupted.
+/// Adds the files that lie uncommitted where an agent comes back: its own, from before it was
+/// interrupted.
 fn left_lying(reply: &mut Value, checkout: &Checkout) {
     let comes_back = reply.get("holding").or(reply.get("lost")).is_some();
     if comes_back && let Some(all) = (checkout.uncommitted)().filter(|files| !files.is_empty()) {
@@ -213,21 +221,32 @@ fn others(agent: &Agent, state: &State, call: &Call) -> Vec<Other> {
 }
 
 /// What the agent has to know before it claims.
-fn next(agent: &AgentId, holding: &[Held], lost: &[Lost], others: &[Other], call: &Call) -> Option<String> {
+fn next(
+    agent: &AgentId,
+    holding: &[Held],
+    lost: &[Lost],
+    others: &[Other],
+    call: &Call,
+) -> Option<String> {
     if !holding.is_empty() {
         let whose = match (call.is_known_here, call.heard) {
             (false, Some(_)) => "this registration has taken over what you held before: ",
             _ => "",
         };
-        return Some(format!("{whose}go on with what you hold; get_task has all of it, release_task gives it back"));
+        return Some(format!(
+            "{whose}go on with what you hold; get_task has all of it, release_task gives it back"
+        ));
     }
     if !lost.is_empty() {
-        return Some("drop what you lost unless it is available: claim_task {task_id} gets that again".to_owned());
+        return Some(
+            "drop what you lost unless it is available: claim_task {task_id} gets that again"
+                .to_owned(),
+        );
     }
     others.first().map(|other| {
         format!(
-            "you are {agent}, a new agent; if you are {} and have lost your memory, register_agent with agent_id {} and \
-             go on with its task",
+            "you are {agent}, a new agent; if you are {} and have lost your memory, \
+             register_agent with agent_id {} and go on with its task",
             other.agent_id, other.agent_id
         )
     })
@@ -249,27 +268,34 @@ pub fn refuse_if_elsewhere(id: &AgentId, state: &State, call: &Call) -> Result<(
     }
 }
 
-/// True if the process takes a free slot. A newcomer in a numbered slot does not inherit the abilities of the one before
-/// it.
+/// True if the process takes a free slot. A newcomer in a numbered slot does not inherit the
+/// abilities of the one before it.
 fn takes_free_slot(params: &Params, call: &Call) -> bool {
     params.agent_id.is_none() && matches!(call.started_as, DefaultAgent::Auto { .. })
 }
 
-fn labels(given: Option<&[String]>, known: Option<&BTreeSet<String>>) -> Result<BTreeSet<String>, Refusal> {
+fn labels(
+    given: Option<&[String]>,
+    known: Option<&BTreeSet<String>>,
+) -> Result<BTreeSet<String>, Refusal> {
     match given {
         Some(given) => Ok(input::checked_labels(given)?.into_iter().collect()),
         None => Ok(known.cloned().unwrap_or_default()),
     }
 }
 
-fn properties(given: Option<&Properties>, known: Option<&Properties>) -> Result<Properties, Refusal> {
+fn properties(
+    given: Option<&Properties>,
+    known: Option<&Properties>,
+) -> Result<Properties, Refusal> {
     for value in given.into_iter().flat_map(Properties::values).flatten() {
         limit::PATH.check_text(value)?;
     }
     Ok(given.or(known).cloned().unwrap_or_default())
 }
 
-/// Checks that the id is not another form of address and that there is room for the agent, perhaps after others retire.
+/// Checks that the id is not another form of address and that there is room for the agent, perhaps
+/// after others retire.
 pub fn room_for(agent: &AgentId, state: &State, call: &Call) -> Result<Option<Event>, Refusal> {
     match Address::checked(agent.as_str()) {
         Ok(Address::Agent(_) | Address::Human) => state.room_for_agent(agent, call.now),

@@ -27,8 +27,8 @@ pub struct Reply {
 
 impl Operation for ReleaseFiles {
     const NAME: &'static str = "release_files";
-    const DESCRIPTION: &'static str =
-        "Give up reservations before their time. A leader may name another's. The files of a task go with its claim.";
+    const DESCRIPTION: &'static str = "Give up reservations before their time. A leader may name \
+                                       another's. The files of a task go with its claim.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Required;
@@ -42,7 +42,8 @@ impl Operation for ReleaseFiles {
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let agent = &state.known_agent(call.agent()?)?.id;
         let own = state.reservations().filter(|one| one.agent == *agent).map(|one| one.id.clone());
-        let mut reservations = if params.reservations.is_some() { Vec::new() } else { own.collect() };
+        let mut reservations =
+            if params.reservations.is_some() { Vec::new() } else { own.collect() };
         let given = params.reservations.as_deref().unwrap_or_default();
         limit::RESERVATIONS.check(given.len())?;
         for id in given {
@@ -54,12 +55,16 @@ impl Operation for ReleaseFiles {
             }
             reservations.push(id);
         }
-        let released = (!reservations.is_empty()).then_some(Event::FilesReleased { reservations, expired: false });
+        let released = (!reservations.is_empty())
+            .then_some(Event::FilesReleased { reservations, expired: false });
         Ok(released.into_iter().collect())
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let agent = call.agent()?;
-        Ok(Reply { success: true, left: state.reservations().filter(|one| one.agent == *agent).count() })
+        Ok(Reply {
+            success: true,
+            left: state.reservations().filter(|one| one.agent == *agent).count(),
+        })
     }
 }

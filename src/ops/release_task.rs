@@ -53,7 +53,8 @@ impl Operation for ReleaseTask {
             state.own_attempt(call.agent()?, &task, params.attempt)?;
         }
         let cancelled = cancelled_when_stopped(state.known_task(&task)?);
-        let released = Event::Released { task, reason: input::checked_reason(params.reason.as_ref())? };
+        let released =
+            Event::Released { task, reason: input::checked_reason(params.reason.as_ref())? };
         Ok(std::iter::once(released).chain(cancelled).collect())
     }
 

@@ -30,8 +30,8 @@ pub struct Reply {
 
 impl Operation for RemovePlan {
     const NAME: &'static str = "remove_plan";
-    const DESCRIPTION: &'static str =
-        "Leaders: take a plan off the board. What is done stays; what is held is its agent's until its attempt ends.";
+    const DESCRIPTION: &'static str = "Leaders: take a plan off the board. What is done stays; \
+                                       what is held is its agent's until its attempt ends.";
     const ANNOTATIONS: Annotations = DESTRUCTIVE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -53,10 +53,18 @@ impl Operation for RemovePlan {
             _ => None,
         });
         let Some(Event::PlanImported { removed, leaving, .. }) = imported.map(AsRef::as_ref) else {
-            return Err(Refusal::UnknownPlan { given: params.plan.clone(), plans: state.plan_names() });
+            return Err(Refusal::UnknownPlan {
+                given: params.plan.clone(),
+                plans: state.plan_names(),
+            });
         };
         let is_done = |id| state.status_of(id) == Some(TaskStatus::Done);
         let left_done = removed.iter().filter(|id| is_done(id)).count();
-        Ok(Reply { success: true, obsolete: removed.len() - left_done, left_done, leaving: leaving.len() })
+        Ok(Reply {
+            success: true,
+            obsolete: removed.len() - left_done,
+            left_done,
+            leaving: leaving.len(),
+        })
     }
 }

@@ -100,21 +100,29 @@ impl Operation for ReportRun {
             Report::Stopped => {
                 let asked = task.stop_requested.as_ref().and_then(|stop| stop.reason.clone());
                 let reason = input::checked_reason(params.error.as_ref())?.or(asked);
-                vec![Event::Cancelled { task: id, reason: Some(reason.unwrap_or_else(|| "stopped".to_owned())) }]
+                vec![Event::Cancelled {
+                    task: id,
+                    reason: Some(reason.unwrap_or_else(|| "stopped".to_owned())),
+                }]
             }
             Report::Failed | Report::Completed => {
                 let message = params.error.as_deref().unwrap_or_default();
                 let message = input::checked_text("error", &limit::ERROR, message)?;
                 let category = params.category.as_deref().unwrap_or("error");
                 let category = input::checked_text("category", &limit::LABEL, category)?;
-                vec![Event::Failed { task: id, error: AttemptError { category, message }, retry_at: None }]
+                vec![Event::Failed {
+                    task: id,
+                    error: AttemptError { category, message },
+                    retry_at: None,
+                }]
             }
         })
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let run_id = TaskId::checked(&params.run_id)?;
-        let status = state.run_status(&run_id).ok_or_else(|| Refusal::UnknownRun { run: run_id.clone() })?;
+        let status =
+            state.run_status(&run_id).ok_or_else(|| Refusal::UnknownRun { run: run_id.clone() })?;
         Ok(Reply { success: true, run_id, status, already: call.events == 0 })
     }
 }

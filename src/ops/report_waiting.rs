@@ -26,8 +26,8 @@ pub struct Params {
 
 impl Operation for ReportWaiting {
     const NAME: &'static str = "report_waiting";
-    const DESCRIPTION: &'static str =
-        "Clients' hooks: say that you wait for a person at a prompt. It holds until your next call.";
+    const DESCRIPTION: &'static str = "Clients' hooks: say that you wait for a person at a \
+                                       prompt. It holds until your next call.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Required;

@@ -84,20 +84,25 @@ impl Operation for ReserveFiles {
         }
         let after = |minutes| call.now + i64::from(minutes) * MINUTE;
         // A reservation meant to outlast a task is not bound to the next one.
-        let outlasts =
-            |known: &Reservation| params.minutes.is_some() || known.until.is_some_and(|until| until > after(MINUTES));
+        let outlasts = |known: &Reservation| {
+            params.minutes.is_some() || known.until.is_some_and(|until| until > after(MINUTES))
+        };
         let is_apart = known.is_some_and(|known| known.task.is_none() && outlasts(known));
         let task = task.filter(|_| params.task_id.is_some() || !is_apart);
         let until = match params.minutes {
             Some(minutes) => Some(after(minutes)),
             // A renewal without minutes never shortens a reservation.
-            None if task.is_none() => Some(after(MINUTES)).max(known.as_ref().and_then(|one| one.until)),
+            None if task.is_none() => {
+                Some(after(MINUTES)).max(known.as_ref().and_then(|one| one.until))
+            }
             None => None,
         };
         let reason = input::checked_reason(params.reason.as_ref())?;
         let reason = reason.or_else(|| known.and_then(|one| one.reason.clone()));
-        let made_up = || ReservationId::trusted(format!("res-{}", Chance::new(call.seed).base32(8)));
-        // Only a task that the caller names counts as acted on: it may not have heard of its newest one.
+        let made_up =
+            || ReservationId::trusted(format!("res-{}", Chance::new(call.seed).base32(8)));
+        // Only a task that the caller names counts as acted on: it may not have heard of its newest
+        // one.
         let named = task.as_ref().filter(|_| params.task_id.is_some());
         let acted = named.and_then(|id| state.acted_on(Some(&agent.id), id));
         let reserved = Event::FilesReserved {
@@ -119,7 +124,12 @@ impl Operation for ReserveFiles {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let agent = state.known_agent(call.agent()?)?;
         let files = input::checked_patterns("files", &params.files, call.place)?;
-        let task = params.task_id.as_deref().map(TaskId::checked).transpose()?.or_else(|| agent.current_task.clone());
+        let task = params
+            .task_id
+            .as_deref()
+            .map(TaskId::checked)
+            .transpose()?
+            .or_else(|| agent.current_task.clone());
         let reservation = same(&files, params.shared, &task, &agent.id, state).cloned();
         Ok(Reply { success: true, reservation })
     }
@@ -133,7 +143,9 @@ fn same<'a>(
     agent: &AgentId,
     state: &'a State,
 ) -> Option<&'a Reservation> {
-    let own = state.reservations().filter(|one| one.agent == *agent && one.shared == shared && one.files == files);
+    let own = state
+        .reservations()
+        .filter(|one| one.agent == *agent && one.shared == shared && one.files == files);
     let fitting = own.filter(|one| one.task.is_none() || one.task == *task);
     fitting.max_by_key(|one| one.task == *task).map(AsRef::as_ref)
 }

@@ -2,7 +2,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::Chosen;
-use super::{AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset, input};
+use super::{
+    AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset,
+    input,
+};
 use crate::state::claim::{in_scope, path_in_scope};
 use crate::state::event::Event;
 use crate::state::id::TaskId;
@@ -42,8 +45,8 @@ pub struct Reply {
 
 impl Operation for ResetTasks {
     const NAME: &'static str = "reset_tasks";
-    const DESCRIPTION: &'static str =
-        "Leaders: begin tasks anew, also those that are done; their results go. A snapshot is taken first.";
+    const DESCRIPTION: &'static str = "Leaders: begin tasks anew, also those that are done; their \
+                                       results go. A snapshot is taken first.";
     const ANNOTATIONS: Annotations = DESTRUCTIVE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -67,10 +70,15 @@ impl Operation for ResetTasks {
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "reset tasks")?;
         let meant = meant(params, state)?;
-        let touched = meant.into_iter().filter(|task| !is_new(task, state) && (params.held || !task.status.is_held()));
+        let touched = meant
+            .into_iter()
+            .filter(|task| !is_new(task, state) && (params.held || !task.status.is_held()));
         let tasks: Vec<TaskId> = touched.map(|task| task.id.clone()).collect();
         limit::TASKS.check(tasks.len())?;
-        Ok(Some(Event::TasksReset { tasks: tasks.clone() }).filter(|_| !tasks.is_empty()).into_iter().collect())
+        Ok(Some(Event::TasksReset { tasks: tasks.clone() })
+            .filter(|_| !tasks.is_empty())
+            .into_iter()
+            .collect())
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -93,14 +101,21 @@ fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal
             let task = state.known_task(&id)?;
             if task.status == TaskStatus::Obsolete {
                 let next = "put it back into the plan, or create_task".to_owned();
-                return Err(Refusal::WrongStatus { task: id, status: task.status, action: "reset", next });
+                return Err(Refusal::WrongStatus {
+                    task: id,
+                    status: task.status,
+                    action: "reset",
+                    next,
+                });
             }
             let below = state.below(&id).into_iter().map(AsRef::as_ref);
             Ok(std::iter::once(task.as_ref()).chain(below).filter(own).collect())
         }
         Chosen::Scope(scope) => {
-            let inside =
-                state.tasks().map(AsRef::as_ref).filter(|task| task.run.is_none() && in_scope(task, Some(scope)));
+            let inside = state
+                .tasks()
+                .map(AsRef::as_ref)
+                .filter(|task| task.run.is_none() && in_scope(task, Some(scope)));
             Ok(inside.filter(own).collect())
         }
     }
@@ -109,7 +124,8 @@ fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal
 /// Number of done or cancelled tasks in the scope that have left the live state.
 fn retired(params: &Params, state: &State) -> usize {
     let Some(scope) = params.scope.as_deref() else { return 0 };
-    let tasks = state.retired().filter(|(_, stub)| !stub.run && stub.status != TaskStatus::Obsolete);
+    let tasks =
+        state.retired().filter(|(_, stub)| !stub.run && stub.status != TaskStatus::Obsolete);
     tasks.filter(|(_, stub)| scope == "all" || path_in_scope(stub.path.as_deref(), scope)).count()
 }
 

@@ -3,7 +3,9 @@ use std::iter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset};
+use super::{
+    AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset,
+};
 use crate::state::deadline::cancelled_when_stopped;
 use crate::state::event::Event;
 use crate::state::refusal::Refusal;
@@ -37,8 +39,8 @@ pub struct Reply {
 
 impl Operation for RestoreSnapshot {
     const NAME: &'static str = "restore_snapshot";
-    const DESCRIPTION: &'static str =
-        "Leaders: go back to an earlier state. Held tasks are released; the present is kept as a snapshot first.";
+    const DESCRIPTION: &'static str = "Leaders: go back to an earlier state. Held tasks are \
+                                       released; the present is kept as a snapshot first.";
     const ANNOTATIONS: Annotations = DESTRUCTIVE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -79,20 +81,26 @@ impl Operation for RestoreSnapshot {
 
     fn decide(_: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "restore the board")?;
-        let Fetched::Earlier { document, snapshot, .. } = call.fetched else { return Err(Refusal::NoSnapshot.into()) };
+        let Fetched::Earlier { document, snapshot, .. } = call.fetched else {
+            return Err(Refusal::NoSnapshot.into());
+        };
         let restored = Event::StateRestored {
             restored_seq: document.board.seq,
             snapshot: snapshot.clone(),
             document: Box::new(state.restored(document, call.now)),
         };
-        // The restore ends all held attempts, so tasks and runs with a stop request end as it asked.
+        // The restore ends all held attempts, so tasks and runs with a stop request end as it
+        // asked.
         let held = document.tasks.iter().filter(|task| task.status.is_held());
-        let ended = held.filter_map(|task| run::stopped(task).or_else(|| cancelled_when_stopped(task)));
+        let ended =
+            held.filter_map(|task| run::stopped(task).or_else(|| cancelled_when_stopped(task)));
         Ok(iter::once(restored).chain(ended).collect())
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let Fetched::Earlier { document, snapshot, before } = call.fetched else { return Err(Refusal::NoSnapshot) };
+        let Fetched::Earlier { document, snapshot, before } = call.fetched else {
+            return Err(Refusal::NoSnapshot);
+        };
         Ok(Reply {
             success: true,
             restored_seq: document.board.seq,

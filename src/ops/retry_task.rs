@@ -46,10 +46,17 @@ impl Operation for RetryTask {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "retry a task")?;
-        let id = match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref(), state)? {
+        let id = match input::task_or_scope(
+            params.task_id.as_deref(),
+            params.scope.as_deref(),
+            state,
+        )? {
             Chosen::Task(id) => id,
             Chosen::Scope(scope) => {
-                return retries(state.tasks().filter(|task| task.run.is_none() && in_scope(task, Some(scope))), state);
+                return retries(
+                    state.tasks().filter(|task| task.run.is_none() && in_scope(task, Some(scope))),
+                    state,
+                );
             }
         };
         if state.is_parent(&id) {
@@ -79,7 +86,8 @@ impl Operation for RetryTask {
 
 /// Retries the failed and the cancelled of `tasks`.
 fn retries<'s>(tasks: impl Iterator<Item = &'s Arc<Task>>, state: &State) -> Decision {
-    let over = tasks.filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled));
+    let over =
+        tasks.filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled));
     let own = over.filter(|task| !state.is_parent(&task.id));
     let events: Vec<_> = own.map(|task| Event::Retried { task: task.id.clone() }).collect();
     limit::BATCH.check(events.len())?;

@@ -33,8 +33,8 @@ pub struct Params {
 
 impl Operation for SaveBundle {
     const NAME: &'static str = "save_bundle";
-    const DESCRIPTION: &'static str =
-        "Keep refined prompts and settings for whoever does such work next. The same again writes nothing.";
+    const DESCRIPTION: &'static str = "Keep refined prompts and settings for whoever does such \
+                                       work next. The same again writes nothing.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;

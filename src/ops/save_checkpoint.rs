@@ -35,8 +35,8 @@ pub struct Params {
     /// Tokens, attempts and seconds spent since the last save
     #[serde(default)]
     pub spent: Spent,
-    /// Data for whoever works on task_id next; get_task shows it until the task is done. Only the task's holder may
-    /// give it
+    /// Data for whoever works on task_id next; get_task shows it until the task is done. Only the
+    /// task's holder may give it
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Map<String, Value>>,
     pub idempotency_key: Option<String>,
@@ -59,7 +59,9 @@ pub struct Reply {
 
 impl Operation for SaveCheckpoint {
     const NAME: &'static str = "save_checkpoint";
-    const DESCRIPTION: &'static str = "Keep how far a workflow has come, durably, so that work goes on from there after any interruption; and count what it has spent.";
+    const DESCRIPTION: &'static str = "Keep how far a workflow has come, durably, so that work \
+                                       goes on from there after any interruption; and count what \
+                                       it has spent.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -90,10 +92,14 @@ impl Operation for SaveCheckpoint {
             None => state.room_for_workflow(call.policy, call.now)?,
         };
         let task = params.task_id.as_deref().map(TaskId::checked).transpose()?;
-        let attempt = task.as_ref().map(|task| checked_attempt(task, params.attempt, agent.as_ref(), state));
+        let attempt =
+            task.as_ref().map(|task| checked_attempt(task, params.attempt, agent.as_ref(), state));
         let attempt = attempt.transpose()?.flatten();
-        let kept =
-            params.kept.as_ref().map(|kept| checked_kept(kept, task.as_ref(), agent.as_ref(), state)).transpose()?;
+        let kept = params
+            .kept
+            .as_ref()
+            .map(|kept| checked_kept(kept, task.as_ref(), agent.as_ref(), state))
+            .transpose()?;
         let (place, dropped) = state.next_place(&workflow, call.policy.checkpoints_kept());
         let checkpoint = match &params.state {
             Some(execution) => {
@@ -145,8 +151,9 @@ fn check_amounts(budget: Budget, spent: Spent) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Attempt of the task that the save belongs to. While an agent holds the task, no other may save for it; a given
-/// attempt must be the task's newest, so that an agent whose task was claimed again is refused.
+/// Attempt of the task that the save belongs to. While an agent holds the task, no other may save
+/// for it; a given attempt must be the task's newest, so that an agent whose task was claimed again
+/// is refused.
 fn checked_attempt(
     id: &TaskId,
     given: Option<u32>,
@@ -185,7 +192,10 @@ fn checked_kept(
 }
 
 /// The state with its workflow's id, and its JSON.
-fn checked_state(given: &ExecutionState, workflow: &WorkflowId) -> Result<(ExecutionState, String), Refusal> {
+fn checked_state(
+    given: &ExecutionState,
+    workflow: &WorkflowId,
+) -> Result<(ExecutionState, String), Refusal> {
     if let Some(inside) = given.workflow_id.as_ref().filter(|inside| *inside != workflow) {
         // An agent may have written there what is no id.
         let inside = WorkflowId::checked(inside.as_str())?;

@@ -8,14 +8,14 @@ use crate::state::State;
 use crate::state::refusal::Refusal;
 
 /// Changes nothing, and is answered like a call that does: once the state file shows all there is.
-pub struct SaveState;
+pub(crate) struct SaveState;
 
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Params {}
+pub(crate) struct Params {}
 
 #[derive(Serialize, JsonSchema)]
-pub struct Reply {
+pub(crate) struct Reply {
     pub seq: u64,
 }
 

@@ -1,4 +1,5 @@
-//! JSON Schema of parameters, in the plain form that every client reads, and of replies, as exact as they are.
+//! JSON Schema of parameters, in the plain form that every client reads, and of replies, as exact
+//! as they are.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -26,10 +27,11 @@ pub fn of_reply<T: JsonSchema>() -> Map<String, Value> {
 /// The values of an enumeration. Those with a meaning of their own are constants beside the others.
 pub fn variants(schema: &Value) -> Vec<Value> {
     let parts = schema["oneOf"].as_array().into_iter().flatten();
-    let values = std::iter::once(schema).chain(parts).flat_map(|part| match part["enum"].as_array() {
-        Some(values) => values.clone(),
-        None => part.get("const").cloned().into_iter().collect(),
-    });
+    let values =
+        std::iter::once(schema).chain(parts).flat_map(|part| match part["enum"].as_array() {
+            Some(values) => values.clone(),
+            None => part.get("const").cloned().into_iter().collect(),
+        });
     values.collect()
 }
 
@@ -79,7 +81,8 @@ pub fn drop_nulls(value: &mut Value, schema: &Value) {
             let Some(properties) = schema["properties"].as_object() else { return };
             let required = schema["required"].as_array();
             let is_optional = |name: &str| {
-                properties.contains_key(name) && !required.is_some_and(|names| names.iter().any(|one| one == name))
+                properties.contains_key(name)
+                    && !required.is_some_and(|names| names.iter().any(|one| one == name))
             };
             fields.retain(|name, value| !(value.is_null() && is_optional(name)));
             for (name, value) in fields {
@@ -109,7 +112,8 @@ struct Joined;
 impl Transform for Joined {
     fn transform(&mut self, schema: &mut Schema) {
         if let Some(Value::String(description)) = schema.get_mut("description") {
-            let paragraphs = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+            let paragraphs =
+                description.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
             *description = paragraphs.collect::<Vec<_>>().join("\n\n");
         }
         transform_subschemas(self, schema);
@@ -127,7 +131,10 @@ impl Transform for Plain {
             schema.ensure_object();
         }
         if is_number(schema)
-            || schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint"))
+            || schema
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|format| format.starts_with("uint"))
         {
             schema.remove("format");
         }
@@ -138,8 +145,8 @@ impl Transform for Plain {
     }
 }
 
-/// Removes `null` as an allowed value of optional fields. They accept null all the same, but clients warn about types
-/// in arrays.
+/// Removes `null` as an allowed value of optional fields. They accept null all the same, but
+/// clients warn about types in arrays.
 #[derive(Clone)]
 struct Nullless;
 

@@ -18,8 +18,8 @@ pub struct SendMessage;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     pub agent_id: Option<String>,
-    /// Agent id, `role:leader`, `role:worker`, `task:ID` for the holder of a task, `all` or `human`; default in a
-    /// reply: the sender of that message
+    /// Agent id, `role:leader`, `role:worker`, `task:ID` for the holder of a task, `all` or
+    /// `human`; default in a reply: the sender of that message
     pub to: Option<String>,
     pub text: String,
     /// `request` if you want an answer
@@ -47,8 +47,8 @@ const FULL_NAMED: usize = 20;
 
 impl Operation for SendMessage {
     const NAME: &'static str = "send_message";
-    const DESCRIPTION: &'static str =
-        "Tell or ask an agent, a role, who holds a task, everybody, or the person whose board it is.";
+    const DESCRIPTION: &'static str = "Tell or ask an agent, a role, who holds a task, everybody, \
+                                       or the person whose board it is.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Required;
@@ -81,7 +81,11 @@ impl Operation for SendMessage {
         let message = Message {
             id: MessageId::trusted(format!("msg-{}", Chance::new(call.seed).base32(8))),
             to,
-            kind: params.kind.unwrap_or(if asked.is_some() { MessageKind::Reply } else { MessageKind::Inform }),
+            kind: params.kind.unwrap_or(if asked.is_some() {
+                MessageKind::Reply
+            } else {
+                MessageKind::Inform
+            }),
             text,
             reply_to: asked.map(|asked| asked.id.clone()),
             task_id: task_id.or_else(|| asked?.task_id.clone()),
@@ -99,7 +103,8 @@ impl Operation for SendMessage {
             _ => None,
         });
         let message_id = sent.ok_or(Refusal::Missing { what: "what the call created" })?;
-        // When a call is repeated, everybody may have read the message, so that it is no longer kept.
+        // When a call is repeated, everybody may have read the message, so that it is no longer
+        // kept.
         let recipients = state.message(&message_id).map_or(0, |message| message.recipients.len());
         let full = left_out(params, state, call, &message_id);
         Ok(Reply { success: true, message_id, recipients, full })
@@ -109,7 +114,9 @@ impl Operation for SendMessage {
 /// Agents that the message was for but that did not get it.
 fn left_out(params: &Params, state: &State, call: &Call, sent: &MessageId) -> Vec<AgentId> {
     let address = params.to.as_deref().map(Address::checked);
-    let (Some(Ok(address)), Some(message)) = (address, state.message(sent)) else { return Vec::new() };
+    let (Some(Ok(address)), Some(message)) = (address, state.message(sent)) else {
+        return Vec::new();
+    };
     let Ok(found) = state.recipients(&address, &message.from, call.now) else { return Vec::new() };
     found.full.into_iter().filter(|id| !message.recipients.contains(id)).take(FULL_NAMED).collect()
 }
@@ -117,6 +124,7 @@ fn left_out(params: &Params, state: &State, call: &Call, sent: &MessageId) -> Ve
 /// The message to answer. Only its recipients may answer it, and the board's owner any.
 fn answered<'s>(id: &str, from: &AgentId, state: &'s State) -> Result<&'s Message, Refusal> {
     let id = MessageId::checked(id)?;
-    let message = state.message(&id).filter(|one| one.recipients.contains(from) || from.as_str() == HUMAN);
+    let message =
+        state.message(&id).filter(|one| one.recipients.contains(from) || from.as_str() == HUMAN);
     message.map(AsRef::as_ref).ok_or(Refusal::UnknownMessage { message: id })
 }

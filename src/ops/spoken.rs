@@ -1,4 +1,5 @@
-//! What the board says to a model: only tools that its client shows it, and a shell command for every other operation.
+//! What the board says to a model: only tools that its client shows it, and a shell command for
+//! every other operation.
 
 use std::borrow::Cow;
 
@@ -59,7 +60,8 @@ const COMMANDS: [(&str, &str); 49] = [
     ("get_session", "sessions"),
 ];
 
-/// Operations that only leaders may use: a worker would be refused, so its name does not go before them.
+/// Operations that only leaders may use: a worker would be refused, so its name does not go before
+/// them.
 const OF_LEADERS: [&str; 8] = [
     "cancel_task",
     "retry_task",
@@ -85,7 +87,8 @@ const SPOKEN: [&str; 5] = ["message", "next", "more", "warning", "why"];
 const INSIDE: [&str; 4] = ["handoff", "checkpoint", "unread_messages", "reasons"];
 
 impl Listener<'_> {
-    /// Rewords what the board says in a reply or a refusal. What others wrote stays, and so do the cursors of lists.
+    /// Rewords what the board says in a reply or a refusal. What others wrote stays, and so do the
+    /// cursors of lists.
     pub fn reword(&self, value: &mut Value) {
         match value {
             Value::Array(items) => items.iter_mut().for_each(|item| self.reword(item)),
@@ -93,7 +96,9 @@ impl Listener<'_> {
                 let is_page = fields.contains_key("shown");
                 for (name, value) in fields {
                     match value {
-                        Value::String(text) if SPOKEN.contains(&name.as_str()) && !(is_page && name == "next") => {
+                        Value::String(text)
+                            if SPOKEN.contains(&name.as_str()) && !(is_page && name == "next") =>
+                        {
                             *text = self.reworded(text).into_owned();
                         }
                         inner if INSIDE.contains(&name.as_str()) => self.reword(inner),
@@ -105,8 +110,8 @@ impl Listener<'_> {
         }
     }
 
-    /// `text` with every operation that the listener does not see replaced by a command. What stands between backquotes
-    /// is a command already, or the name of something.
+    /// `text` with every operation that the listener does not see replaced by a command. What
+    /// stands between backquotes is a command already, or the name of something.
     pub fn reworded<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !self.reader.is_model() {
             return Cow::Borrowed(text);
@@ -123,15 +128,16 @@ impl Listener<'_> {
         if self.reader.sees(entry.toolset) {
             return None;
         }
-        let agent = self.agent.filter(|_| acts_as_agent(entry)).map(|agent| format!("--agent {agent} "));
+        let agent =
+            self.agent.filter(|_| acts_as_agent(entry)).map(|agent| format!("--agent {agent} "));
         let (command, agent) = (self.command.unwrap_or("callboard"), agent.unwrap_or_default());
         Some(format!("`{command} {agent}{}`", subcommand(entry)))
     }
 }
 
-/// `text` with the names of operations replaced by what `command` makes of them and of the text before them. Names of one
-/// word stay: they are words of the language, too.
-pub fn in_commands(text: &str, command: impl Fn(&Entry, &str) -> Option<String>) -> String {
+/// `text` with the names of operations replaced by what `command` makes of them and of the text
+/// before them. Names of one word stay: they are words of the language, too.
+pub(crate) fn in_commands(text: &str, command: impl Fn(&Entry, &str) -> Option<String>) -> String {
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
     let mut told = String::with_capacity(text.len());
     let mut rest = text;
@@ -169,7 +175,11 @@ mod tests {
     use crate::ops::{Toolset, all};
 
     fn listener(toolset: Toolset) -> Listener<'static> {
-        Listener { reader: Reader::Model(toolset), command: Some("callboard --dir /b"), agent: Some("w") }
+        Listener {
+            reader: Reader::Model(toolset),
+            command: Some("callboard --dir /b"),
+            agent: Some("w"),
+        }
     }
 
     #[test]

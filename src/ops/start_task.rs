@@ -47,7 +47,8 @@ impl Operation for StartTask {
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let attempt = state.own_attempt(call.agent()?, &TaskId::checked(&params.task_id)?, params.attempt)?;
+        let attempt =
+            state.own_attempt(call.agent()?, &TaskId::checked(&params.task_id)?, params.attempt)?;
         Ok(Reply { success: true, attempt: attempt.number, lease_until: attempt.lease_until })
     }
 }

@@ -31,7 +31,8 @@ pub struct Reply {
 
 impl Operation for StopRun {
     const NAME: &'static str = "stop_run";
-    const DESCRIPTION: &'static str = "Stop a run: a pending one at once, a running one by its runner. Safe to repeat.";
+    const DESCRIPTION: &'static str =
+        "Stop a run: a pending one at once, a running one by its runner. Safe to repeat.";
     const ANNOTATIONS: Annotations = DESTRUCTIVE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -51,15 +52,20 @@ impl Operation for StopRun {
         state.commands(call.actor.as_ref(), task, "stop it")?;
         let reason = input::checked_reason(params.reason.as_ref())?;
         Ok(match RunStatus::of(task) {
-            RunStatus::Pending => vec![Event::Cancelled { task: id, reason: reason.or(Some("stopped".to_owned())) }],
-            RunStatus::Claimed | RunStatus::Running => vec![Event::StopRequested { task: id, reason, cancel: false }],
+            RunStatus::Pending => {
+                vec![Event::Cancelled { task: id, reason: reason.or(Some("stopped".to_owned())) }]
+            }
+            RunStatus::Claimed | RunStatus::Running => {
+                vec![Event::StopRequested { task: id, reason, cancel: false }]
+            }
             _ => Vec::new(),
         })
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let run_id = TaskId::checked(&params.run_id)?;
-        let status = state.run_status(&run_id).ok_or_else(|| Refusal::UnknownRun { run: run_id.clone() })?;
+        let status =
+            state.run_status(&run_id).ok_or_else(|| Refusal::UnknownRun { run: run_id.clone() })?;
         Ok(Reply { success: true, run_id, status, already: call.events == 0 })
     }
 }

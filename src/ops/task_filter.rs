@@ -1,5 +1,5 @@
-//! Which tasks a list shows, and in which order. Every test looks at one task alone, so that a list of ten thousand
-//! takes ten thousand looks.
+//! Which tasks a list shows, and in which order. Every test looks at one task alone, so that a list
+//! of ten thousand takes ten thousand looks.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -136,8 +136,9 @@ impl Sort {
 /// How many tasks are wanted, and those of them that a page may show.
 type Selected<'s> = (usize, Box<dyn Iterator<Item = &'s Arc<Task>> + 's>);
 
-/// The tasks that are wanted, in order, behind `after`; and how many there are with those before it.
-pub fn select<'s>(
+/// The tasks that are wanted, in order, behind `after`; and how many there are with those before
+/// it.
+pub(super) fn select<'s>(
     params: &Params,
     after: Option<&TaskId>,
     state: &'s State,
@@ -145,16 +146,19 @@ pub fn select<'s>(
 ) -> Result<Selected<'s>, Refusal> {
     if params.is_plain() {
         let status = params.status_filter.status();
-        let is_wanted =
-            move |task: &&Arc<Task>| task.run.is_none() && status.is_none_or(|status| task.status == status);
-        let total = TaskStatus::ALL.into_iter().filter(|one| status.is_none_or(|status| status == *one));
+        let is_wanted = move |task: &&Arc<Task>| {
+            task.run.is_none() && status.is_none_or(|status| task.status == status)
+        };
+        let total =
+            TaskStatus::ALL.into_iter().filter(|one| status.is_none_or(|status| status == *one));
         let total = total.map(|one| state.count(one)).sum();
         return Ok((total, Box::new(state.tasks_after(after).filter(is_wanted))));
     }
     let filter = Filter::checked(params, state, call)?;
     let place = |(number, task): (usize, &'s Arc<Task>)| (params.sort.key(task), number, task);
     let all = || state.tasks().enumerate();
-    let mut found: Vec<_> = all().filter(|(_, task)| filter.passes(task, state)).map(place).collect();
+    let mut found: Vec<_> =
+        all().filter(|(_, task)| filter.passes(task, state)).map(place).collect();
     found.sort_unstable_by(|one, other| (&one.0, one.1).cmp(&(&other.0, other.1)));
     let cursor = after.and_then(|after| all().find(|(_, task)| task.id == *after)).map(place);
     let total = found.len();
@@ -174,10 +178,19 @@ pub fn select<'s>(
 impl Params {
     /// Whether the tasks are listed as they were created, and picked by their status at most.
     fn is_plain(&self) -> bool {
-        let Self { statuses, ready, blocked, waiting, tags, text, min_priority, max_priority, .. } = self;
-        let Self { agent, scope, parent, created_since, changed_since, sort, descending, .. } = self;
-        let is_of_all = statuses.is_empty() && tags.is_empty() && text.is_none() && !ready && !blocked && !waiting;
-        let of_some = min_priority.is_some() || max_priority.is_some() || agent.is_some() || scope.is_some();
+        let Self {
+            statuses, ready, blocked, waiting, tags, text, min_priority, max_priority, ..
+        } = self;
+        let Self { agent, scope, parent, created_since, changed_since, sort, descending, .. } =
+            self;
+        let is_of_all = statuses.is_empty()
+            && tags.is_empty()
+            && text.is_none()
+            && !ready
+            && !blocked
+            && !waiting;
+        let of_some =
+            min_priority.is_some() || max_priority.is_some() || agent.is_some() || scope.is_some();
         let since = created_since.is_some() || changed_since.is_some();
         is_of_all && !of_some && !since && parent.is_none() && *sort == Sort::Created && !descending
     }
@@ -213,7 +226,8 @@ impl<'p> Filter<'p> {
         if let Some(parent) = &parent {
             state.known_task(parent)?;
         }
-        let changed = wanted.changed_since.map(|since| changed_since(since, state, call.history)).transpose();
+        let changed =
+            wanted.changed_since.map(|since| changed_since(since, state, call.history)).transpose();
         Ok(Self {
             wanted,
             words: text.split_whitespace().map(str::to_lowercase).collect(),
@@ -261,8 +275,13 @@ impl<'p> Filter<'p> {
     /// Whether each word occurs in what the task says.
     fn says(&self, task: &Task) -> bool {
         let hints = task.context.as_ref().and_then(|context| context.hints.as_deref());
-        let texts =
-            [Some(task.id.as_str()), task.title.as_deref(), Some(&task.description), task.path.as_deref(), hints];
+        let texts = [
+            Some(task.id.as_str()),
+            task.title.as_deref(),
+            Some(&task.description),
+            task.path.as_deref(),
+            hints,
+        ];
         let texts = texts.into_iter().flatten().chain(task.tags.iter().map(String::as_str));
         let texts: Vec<String> = texts.map(str::to_lowercase).collect();
         self.words.iter().all(|word| texts.iter().any(|text| text.contains(word.as_str())))
@@ -270,14 +289,20 @@ impl<'p> Filter<'p> {
 }
 
 fn was_of(task: &Task, agent: &AgentId) -> bool {
-    task.claimed_by.as_ref() == Some(agent) || task.attempts.last().is_some_and(|last| last.agent == *agent)
+    task.claimed_by.as_ref() == Some(agent)
+        || task.attempts.last().is_some_and(|last| last.agent == *agent)
 }
 
 /// Events that are read at a time.
 const READ_AT_ONCE: usize = 500;
 
-/// Tasks that an event since that time is about. What was before the journal's first event is known by what tasks show.
-fn changed_since(since: Timestamp, state: &State, history: &dyn History) -> Result<HashSet<TaskId>, String> {
+/// Tasks that an event since that time is about. What was before the journal's first event is known
+/// by what tasks show.
+fn changed_since(
+    since: Timestamp,
+    state: &State,
+    history: &dyn History,
+) -> Result<HashSet<TaskId>, String> {
     let shown = state.tasks().filter(|task| changed_at(task) >= since);
     let mut changed: HashSet<TaskId> = shown.map(|task| task.id.clone()).collect();
     let mut at = first_since(since, state, history)?;

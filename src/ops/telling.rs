@@ -1,5 +1,5 @@
-//! Events as replies show them. A page of events is bounded in bytes, and an event too large for it is shortened. The
-//! journal and the feed have all events whole.
+//! Events as replies show them. A page of events is bounded in bytes, and an event too large for it
+//! is shortened. The journal and the feed have all events whole.
 
 use std::num::NonZeroU32;
 
@@ -12,14 +12,16 @@ use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 use crate::state::refusal::Refusal;
 
-/// Most bytes of JSON that the events of one reply have for a program, unless a single event has more.
+/// Most bytes of JSON that the events of one reply have for a program, unless a single event has
+/// more.
 const PAGE_BYTES: usize = 64 * 1024;
 /// An event with more bytes of JSON is shortened.
 const EVENT_BYTES: usize = 16 * 1024;
 
 /// Most fields of one object that are shown; only objects that agents made up have more.
 const FIELDS: usize = 40;
-/// Ways to shorten an event, tried in order, from the one that leaves out least to one that is always short enough.
+/// Ways to shorten an event, tried in order, from the one that leaves out least to one that is
+/// always short enough.
 const BRIEFER: [Brevity; 3] = [
     Brevity { text: 1_000, entries: 40, depth: 4 },
     Brevity { text: 160, entries: 40, depth: 4 },
@@ -27,18 +29,22 @@ const BRIEFER: [Brevity; 3] = [
 ];
 
 /// A page of events. There may be millions of them, so without a limit it has 50, for programs too.
-pub fn page(call: &Call, limit: Option<NonZeroU32>) -> Result<Page<Value>, Refusal> {
+pub(super) fn page(call: &Call, limit: Option<NonZeroU32>) -> Result<Page<Value>, Refusal> {
     let size = limit.or(NonZeroU32::new(50));
     Ok(Page::new(call, size, 50)?.within(PAGE_BYTES))
 }
 
 /// The event as JSON: whole if it is small and holds no board's state.
-pub fn told(recorded: &Recorded) -> Value {
+pub(super) fn told(recorded: &Recorded) -> Value {
     match &recorded.event {
-        Event::Imported { source, document } => of_document(recorded, document, json!({"source": source})),
-        Event::StateRestored { restored_seq, snapshot, document } => {
-            of_document(recorded, document, json!({"restored_seq": restored_seq, "snapshot": snapshot}))
+        Event::Imported { source, document } => {
+            of_document(recorded, document, json!({"source": source}))
         }
+        Event::StateRestored { restored_seq, snapshot, document } => of_document(
+            recorded,
+            document,
+            json!({"restored_seq": restored_seq, "snapshot": snapshot}),
+        ),
         _ => {
             let whole = serde_json::to_value(recorded).unwrap_or_default();
             if whole.to_string().len() <= EVENT_BYTES { whole } else { in_brief(whole) }
@@ -57,7 +63,8 @@ fn of_document(recorded: &Recorded, document: &Document, extra: Value) -> Value 
     told
 }
 
-/// The event with less in its fields, marked `shortened`, and with the lengths of its lists in `counts`.
+/// The event with less in its fields, marked `shortened`, and with the lengths of its lists in
+/// `counts`.
 fn in_brief(mut event: Value) -> Value {
     let counts = counts(&event);
     for brevity in &BRIEFER {
@@ -75,7 +82,9 @@ fn in_brief(mut event: Value) -> Value {
 
 fn counts(event: &Value) -> Map<String, Value> {
     let fields = event.as_object().into_iter().flatten();
-    fields.filter_map(|(name, value)| Some((name.clone(), Value::from(value.as_array()?.len())))).collect()
+    fields
+        .filter_map(|(name, value)| Some((name.clone(), Value::from(value.as_array()?.len()))))
+        .collect()
 }
 
 struct Brevity {
@@ -92,7 +101,8 @@ impl Brevity {
         match value {
             Value::String(text) if text.len() > self.text => *text = shortened(text, self.text),
             Value::Array(items) => {
-                // Each of many objects is shown with its own plain fields only, such as id and title.
+                // Each of many objects is shown with its own plain fields only, such as id and
+                // title.
                 if items.iter().all(Value::is_object) {
                     items
                         .iter_mut()

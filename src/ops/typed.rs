@@ -7,26 +7,26 @@ use super::prepared::{Prepared, parse};
 use crate::state::refusal::Refusal;
 
 /// A call that has been prepared, and the place where its reply will be.
-pub struct Typed<O: Operation> {
+pub(crate) struct Typed<O: Operation> {
     pub prepared: Box<dyn Prepared>,
     pub reply: Slot<O>,
 }
 
 /// Holds the newest reply that was built for a call: a call that waits is tried several times.
-pub struct Slot<O: Operation>(Arc<Mutex<Option<O::Reply>>>);
+pub(crate) struct Slot<O: Operation>(Arc<Mutex<Option<O::Reply>>>);
 
 impl<O: Operation> Slot<O> {
     pub(super) fn put(&self, reply: O::Reply) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
     }
 
-    pub fn take(&self) -> Option<O::Reply> {
+    pub(crate) fn take(&self) -> Option<O::Reply> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// Prepares a call. The parameters pass the same checks as those that come as JSON.
-pub fn typed<O: Operation>(params: &O::Params) -> Result<Typed<O>, Refusal> {
+pub(crate) fn typed<O: Operation>(params: &O::Params) -> Result<Typed<O>, Refusal> {
     let reply = Arc::default();
     let arguments = serde_json::to_value(params).unwrap_or_default();
     let mut parsed = parse::<O>(arguments)?;

@@ -51,7 +51,8 @@ impl Operation for UpdateRun {
         }
         let more = input::checked_demands(Some(&params.demands))?;
         let merged = task.demands.merged(&more);
-        let merged = merged.ok_or_else(|| Refusal::DemandsChanged { demanded: task.demands.described() })?;
+        let merged =
+            merged.ok_or_else(|| Refusal::DemandsChanged { demanded: task.demands.described() })?;
         input::checked_demands(Some(&merged))?;
         if merged == *task.demands {
             return Ok(Vec::new());

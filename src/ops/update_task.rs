@@ -97,7 +97,10 @@ impl Operation for UpdateTask {
     }
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
-        Ok(Reply { success: true, task: state.known_task(&TaskId::checked(&params.task_id)?)?.brief() })
+        Ok(Reply {
+            success: true,
+            task: state.known_task(&TaskId::checked(&params.task_id)?)?.brief(),
+        })
     }
 }
 
@@ -110,12 +113,17 @@ pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
         TaskStatus::Obsolete => "the plan does not have it any more; create a new one",
         _ => "reset_tasks begins it anew, without its result; or create a new one",
     };
-    Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, action: "changed", next: next.to_owned() })
+    Err(Refusal::WrongStatus {
+        task: task.id.clone(),
+        status: task.status,
+        action: "changed",
+        next: next.to_owned(),
+    })
 }
 
-/// New end of the open attempt's lease, if `timeout_seconds` or `silent_minutes` change it. If the agent's process has
-/// died, its grace is not lengthened; if the agent slept with the machine, nothing changes, because nothing is known of
-/// it before it calls.
+/// New end of the open attempt's lease, if `timeout_seconds` or `silent_minutes` change it. If the
+/// agent's process has died, its grace is not lengthened; if the agent slept with the machine,
+/// nothing changes, because nothing is known of it before it calls.
 fn lease_with(change: &TaskChange, task: &Task, state: &State, call: &Call) -> Option<Timestamp> {
     let attempt = task.open_attempt()?;
     if change.timeout_seconds.is_none() && change.silent_minutes.is_none() {
@@ -130,9 +138,11 @@ fn lease_with(change: &TaskChange, task: &Task, state: &State, call: &Call) -> O
     let present = agent.is_present();
     let heard = agent.last_heartbeat.max(attempt.claimed_at);
     let until = lease_end(&changed, present, call.policy.lease_millis(present), heard);
-    let is_gone = attempt.participant.is_some() && !present && call.actor.as_ref() != Some(&agent.id);
+    let is_gone =
+        attempt.participant.is_some() && !present && call.actor.as_ref() != Some(&agent.id);
     let bound = |seconds| attempt.claimed_at + attempt.stepped_millis + i64::from(seconds) * SECOND;
-    let within_grace = || changed.timeout_seconds.map(bound).into_iter().fold(attempt.lease_until, Timestamp::min);
+    let within_grace =
+        || changed.timeout_seconds.map(bound).into_iter().fold(attempt.lease_until, Timestamp::min);
     let until = if is_gone { within_grace() } else { until };
     Some(until).filter(|until| !attempt.stepped && *until != attempt.lease_until)
 }
@@ -148,7 +158,10 @@ fn change(params: &Params, task: &Task, place: &Place) -> Result<TaskChange, Ref
             .map(|ids| dependencies(&ids))
             .transpose()?,
         context: context(params, task, place)?,
-        tags: params.or_empty(Clearable::Tags, &params.tags).map(|tags| input::checked_labels(&tags)).transpose()?,
+        tags: params
+            .or_empty(Clearable::Tags, &params.tags)
+            .map(|tags| input::checked_labels(&tags))
+            .transpose()?,
         demands: params
             .or_empty(Clearable::Demands, &params.demands)
             .map(|demands| input::checked_demands(Some(&demands)))
@@ -184,8 +197,11 @@ fn context(params: &Params, task: &Task, place: &Place) -> Result<Option<Context
     let old = task.context.as_deref().cloned().unwrap_or_default();
     let given = files.map(|files| input::checked_patterns("context_files", &files, place));
     let files = given.transpose()?.unwrap_or(old.files);
-    let hints =
-        if params.clear.contains(&Clearable::Hints) { None } else { params.hints.as_ref().or(old.hints.as_ref()) };
+    let hints = if params.clear.contains(&Clearable::Hints) {
+        None
+    } else {
+        params.hints.as_ref().or(old.hints.as_ref())
+    };
     let metadata = input::checked_metadata(metadata.map_or(old.metadata, Cow::into_owned))?;
     let new = input::context(&files, hints.map(String::as_str), metadata)?;
     Ok(Some(Context { parent_task: old.parent_task, ..new }))
@@ -193,8 +209,16 @@ fn context(params: &Params, task: &Task, place: &Place) -> Result<Option<Context
 
 impl Params {
     /// The field's new value, if it has one: empty if it is to be cleared.
-    fn or_empty<'p, T: Clone + Default>(&self, field: Clearable, given: &'p Option<T>) -> Option<Cow<'p, T>> {
-        if self.clear.contains(&field) { Some(Cow::Owned(T::default())) } else { given.as_ref().map(Cow::Borrowed) }
+    fn or_empty<'p, T: Clone + Default>(
+        &self,
+        field: Clearable,
+        given: &'p Option<T>,
+    ) -> Option<Cow<'p, T>> {
+        if self.clear.contains(&field) {
+            Some(Cow::Owned(T::default()))
+        } else {
+            given.as_ref().map(Cow::Borrowed)
+        }
     }
 
     fn check_cleared(&self) -> Result<(), Refusal> {

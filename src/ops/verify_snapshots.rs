@@ -14,7 +14,8 @@ pub struct Params {}
 
 impl Operation for VerifySnapshots {
     const NAME: &'static str = "verify_snapshots";
-    const DESCRIPTION: &'static str = "Compare every snapshot with its hash and the one before it. Changes nothing.";
+    const DESCRIPTION: &'static str =
+        "Compare every snapshot with its hash and the one before it. Changes nothing.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     const FETCHES: bool = true;

@@ -31,8 +31,8 @@ pub struct Params {
     pub wait_seconds: u64,
     /// Default 50
     pub limit: Option<NonZeroU32>,
-    /// Seq up to which no event matched, so that a waiting call, which is looked at again after each event, does not
-    /// search the same events twice.
+    /// Seq up to which no event matched, so that a waiting call, which is looked at again after
+    /// each event, does not search the same events twice.
     #[serde(skip)]
     pub unwanted: AtomicU64,
 }
@@ -40,7 +40,8 @@ pub struct Params {
 impl Params {
     fn since(&self, state: &State) -> u64 {
         // A seq from before the board was rebuilt may lie beyond its head.
-        let unwanted = Some(self.unwanted.load(Ordering::Relaxed)).filter(|seq| *seq <= state.seq());
+        let unwanted =
+            Some(self.unwanted.load(Ordering::Relaxed)).filter(|seq| *seq <= state.seq());
         self.since_seq.min(state.seq()).max(unwanted.unwrap_or_default())
     }
 }
@@ -76,7 +77,8 @@ impl EventFilter {
     }
 
     pub fn wants(&self, recorded: &Recorded) -> bool {
-        let kind = self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == recorded.event.kind());
+        let kind =
+            self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == recorded.event.kind());
         kind && self.task.as_ref().is_none_or(|task| recorded.event.tasks().contains(&task))
     }
 }
@@ -89,7 +91,8 @@ const LONGEST_KIND: usize = 64;
 
 impl Operation for WaitForEvents {
     const NAME: &'static str = "wait_for_events";
-    const DESCRIPTION: &'static str = "Leaders: what happened since a seq, or wait for it. Workers wait in claim_task.";
+    const DESCRIPTION: &'static str =
+        "Leaders: what happened since a seq, or wait for it. Workers wait in claim_task.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;
@@ -137,7 +140,8 @@ impl Operation for WaitForEvents {
         }
         let more = next_seq < state.seq();
         let is_plain = params.kinds.is_empty() && params.task_id.is_none();
-        let total = is_plain.then(|| usize::try_from(state.seq() - since.min(state.seq())).unwrap_or(usize::MAX));
+        let total = is_plain
+            .then(|| usize::try_from(state.seq() - since.min(state.seq())).unwrap_or(usize::MAX));
         let part = page.part(total, false, more.then_some(next_seq));
         Ok(Reply { part, events: page.into_entries(), next_seq, more })
     }

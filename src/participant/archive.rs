@@ -1,5 +1,5 @@
-//! Earlier states: snapshots, and the state at any past seq, by replaying the journal. That is slow, so it is done off
-//! the writer's thread and without the board's lock.
+//! Earlier states: snapshots, and the state at any past seq, by replaying the journal. That is
+//! slow, so it is done off the writer's thread and without the board's lock.
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,8 @@ use crate::state::time::Timestamp;
 
 /// Most events that are read from the journal at once.
 const READ_AT_ONCE: u64 = 4_096;
-/// Bytes by which the journal must have grown for a snapshot that nobody asked for. It must also have grown by the size
-/// of the state.
+/// Bytes by which the journal must have grown for a snapshot that nobody asked for. It must also
+/// have grown by the size of the state.
 const GROWTH: u64 = 1 << 20;
 
 /// The archive of one board as one call finds it.
@@ -45,16 +45,19 @@ impl BoardArchive {
     /// Takes a snapshot, unless the newest is new enough.
     pub fn take_if_grown(&self, state_bytes: u64) -> std::io::Result<()> {
         let taken = self.taken(Occasion::Growth, None);
-        let newest = |newest: Option<&Listed>| newest.and_then(|one| Some(one.head.as_ref()?.journal_bytes));
-        let unless = |found: Option<&Listed>| !has_grown(self.journal_bytes, newest(found), state_bytes);
+        let newest =
+            |newest: Option<&Listed>| newest.and_then(|one| Some(one.head.as_ref()?.journal_bytes));
+        let unless =
+            |found: Option<&Listed>| !has_grown(self.journal_bytes, newest(found), state_bytes);
         snapshot::take(&self.dir, &self.present, taken, self.retention, unless).map(drop)
     }
 
     /// Takes a snapshot, unless the newest shows the same event.
     pub fn take_before_edit(&self) -> std::io::Result<()> {
         let seq = self.present.seq();
-        let shown =
-            |found: Option<&Listed>| found.is_some_and(|one| one.head.as_ref().is_some_and(|head| head.seq == seq));
+        let shown = |found: Option<&Listed>| {
+            found.is_some_and(|one| one.head.as_ref().is_some_and(|head| head.seq == seq))
+        };
         let taken = self.taken(Occasion::BeforeEdit, None);
         snapshot::take(&self.dir, &self.present, taken, self.retention, shown).map(drop)
     }
@@ -64,8 +67,8 @@ impl BoardArchive {
     }
 }
 
-/// Whether the journal has grown enough for a snapshot since the newest one, when it had `last` bytes. If it was far
-/// larger then, that was another journal, before a recovery.
+/// Whether the journal has grown enough for a snapshot since the newest one, when it had `last`
+/// bytes. If it was far larger then, that was another journal, before a recovery.
 pub fn has_grown(journal_bytes: u64, last: Option<u64>, state_bytes: u64) -> bool {
     let last = last.filter(|last| *last / 2 <= journal_bytes);
     journal_bytes.saturating_sub(last.unwrap_or_default()) > GROWTH.max(state_bytes)
@@ -94,16 +97,25 @@ impl Archive for BoardArchive {
         let detail = match snapshots.load(name) {
             Ok(snapshot) if snapshot.head.board_id == *board_id => return Ok(snapshot.state),
             Ok(_) => "it is of another board".to_owned(),
-            Err(SnapshotError::NotFound) => return Err(Refusal::UnknownSnapshot { snapshot: name.clone() }),
+            Err(SnapshotError::NotFound) => {
+                return Err(Refusal::UnknownSnapshot { snapshot: name.clone() });
+            }
             Err(SnapshotError::Damaged(detail)) => detail,
             Err(SnapshotError::Io(error)) => return Err(failed(error)),
         };
         let sound = snapshots.newest_sound(board_id, u64::MAX).map_err(failed)?;
-        Err(Refusal::SnapshotDamaged { snapshot: name.clone(), detail, sound: sound.map(|(name, _)| name) })
+        Err(Refusal::SnapshotDamaged {
+            snapshot: name.clone(),
+            detail,
+            sound: sound.map(|(name, _)| name),
+        })
     }
 
     fn newest_sound(&self) -> Result<(SnapshotName, Document), Refusal> {
-        let sound = self.snapshots()?.newest_sound(&self.present.board().board_id, u64::MAX).map_err(failed)?;
+        let sound = self
+            .snapshots()?
+            .newest_sound(&self.present.board().board_id, u64::MAX)
+            .map_err(failed)?;
         sound.map(|(name, snapshot)| (name, snapshot.state)).ok_or(Refusal::NoSnapshot)
     }
 
@@ -121,7 +133,8 @@ impl Archive for BoardArchive {
 
     fn take(&self, occasion: Occasion, label: Option<String>) -> Result<Listed, Refusal> {
         let taken = self.taken(occasion, label);
-        let taken = snapshot::take(&self.dir, &self.present, taken, self.retention, |_| false).map_err(failed)?;
+        let taken = snapshot::take(&self.dir, &self.present, taken, self.retention, |_| false)
+            .map_err(failed)?;
         taken.ok_or(Refusal::NoSnapshot)
     }
 
@@ -129,7 +142,12 @@ impl Archive for BoardArchive {
         self.snapshots()?.verify().map_err(failed)
     }
 
-    fn keep_artifact(&self, task: &TaskId, name: &str, source: &Source) -> Result<Artifact, Refusal> {
+    fn keep_artifact(
+        &self,
+        task: &TaskId,
+        name: &str,
+        source: &Source,
+    ) -> Result<Artifact, Refusal> {
         artifact::keep(&self.dir, task, name, source, self.now)
     }
 
@@ -166,7 +184,11 @@ pub fn replay(state: &mut State, journal: &SqliteJournal, seq: u64) -> Result<()
         let events = journal.read_from(state.seq(), missing)?;
         // A journal may begin after the events that are asked for.
         if events.first().is_none_or(|first| first.seq > seq) {
-            return Err(BoardError::NotInThePast { seq, first: journal.base() + 1, head: journal.head()? });
+            return Err(BoardError::NotInThePast {
+                seq,
+                first: journal.base() + 1,
+                head: journal.head()?,
+            });
         }
         for recorded in events.iter().take_while(|recorded| recorded.seq <= seq) {
             state.apply(recorded)?;
@@ -229,7 +251,11 @@ mod tests {
             (2 * GROWTH, Some(100 * GROWTH), true),
             (2 * GROWTH, None, true),
         ] {
-            assert_eq!(has_grown(bytes, last, 0), grown, "{bytes} bytes, {last:?} at the last snapshot");
+            assert_eq!(
+                has_grown(bytes, last, 0),
+                grown,
+                "{bytes} bytes, {last:?} at the last snapshot"
+            );
         }
     }
 }

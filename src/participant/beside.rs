@@ -1,4 +1,5 @@
-//! Long reads, made beside the writer from a snapshot of the state, so that reading ten thousand tasks delays no claim.
+//! Long reads, made beside the writer from a snapshot of the state, so that reading ten thousand
+//! tasks delays no claim.
 
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
@@ -31,7 +32,11 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub fn answer(mut self, prepared: &dyn Prepared, caller: &Caller) -> Result<serde_json::Value, CallError> {
+    pub(super) fn answer(
+        mut self,
+        prepared: &dyn Prepared,
+        caller: &Caller,
+    ) -> Result<serde_json::Value, CallError> {
         let default_agent = caller.default_agent();
         let vitals = Vitals::since(self.started_at);
         let history = Past { dir: self.dir, head: self.state.seq(), journal: OnceCell::new() };
@@ -47,7 +52,10 @@ impl Snapshot {
             ..Call::new(self.now, self.seed, &self.policy, &self.participant.id, &history, &vitals)
         };
         let executed = ops::execute(&mut self.state, prepared, call);
-        executed.map_err(|error| CallError::Failed(Arc::new(error.into())))?.answer.map_err(CallError::Refused)
+        executed
+            .map_err(|error| CallError::Failed(Arc::new(error.into())))?
+            .answer
+            .map_err(CallError::Refused)
     }
 }
 
@@ -70,7 +78,9 @@ impl History for Past {
             Err(JournalError::NotFound { .. }) => Ok(None),
             opened => opened.map(Some).map_err(|error| error.to_string()),
         };
-        let Some(journal) = self.journal.get_or_init(open).as_ref().map_err(String::clone)? else { return Ok(()) };
+        let Some(journal) = self.journal.get_or_init(open).as_ref().map_err(String::clone)? else {
+            return Ok(());
+        };
         let dir = &Home::of(&self.dir);
         JournalHistory { journal, dir, head: self.head }.each_after(seq, limit, take)
     }

@@ -1,4 +1,5 @@
-//! The board on disk as one process holds it: lock, journal, state file; how it is caught up with and written.
+//! The board on disk as one process holds it: lock, journal, state file; how it is caught up with
+//! and written.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +25,7 @@ use crate::state::run::rows::Rows;
 use crate::state::time::Timestamp;
 use crate::statefile::{self, FileIdentity, Home, Left, Projection, Unplaced};
 
-pub struct Board {
+pub(super) struct Board {
     pub state: State,
     pub config: config::Followed,
     pub lock: BoardLock,
@@ -41,7 +42,8 @@ pub struct Board {
     pub(super) saved: Option<PathBuf>,
     /// The mark of the newest `callboard restore` when this process opened the board.
     pub(super) restored: Option<String>,
-    /// Since when this process has been trying to regain a board that is gone, which one that knows more may rebuild.
+    /// Since when this process has been trying to regain a board that is gone, which one that
+    /// knows more may rebuild.
     pub(super) awaited_since: Option<Instant>,
 }
 
@@ -49,17 +51,18 @@ pub struct Board {
 const READ_AT_ONCE: usize = 4_096;
 
 impl Board {
-    pub fn exists(dir: &Path) -> bool {
+    pub(super) fn exists(dir: &Path) -> bool {
         dir.join(JOURNAL).exists()
     }
 
-    /// Applies what others have appended. Returns the newest of these events: those of the last read.
-    pub fn catch_up(&mut self) -> Result<Vec<Recorded>, BoardError> {
+    /// Applies what others have appended. Returns the newest of these events: those of the last
+    /// read.
+    pub(super) fn catch_up(&mut self) -> Result<Vec<Recorded>, BoardError> {
         catch_up(&self.journal, &mut self.state, &mut self.outdated)
     }
 
     /// Whether this process may still write.
-    pub fn check_writable(&self) -> Result<(), BoardError> {
+    pub(super) fn check_writable(&self) -> Result<(), BoardError> {
         match &self.outdated {
             Some(message) => Err(BoardError::Outdated(message.clone())),
             None => Ok(()),
@@ -67,29 +70,31 @@ impl Board {
     }
 
     /// Refuses to go on under a name of the state file that is no longer the board's.
-    pub fn check_name(&self) -> Result<(), BoardError> {
+    pub(super) fn check_name(&self) -> Result<(), BoardError> {
         naming::check(&self.dir, &self.lock)
     }
 
-    /// See [`SqliteJournal::begin_append`]. Catching up or appending will meet any other error, too, and report it
-    /// better.
-    pub fn begin_append(&self) -> Result<(), BoardError> {
+    /// See [`SqliteJournal::begin_append`]. Catching up or appending will meet any other error,
+    /// too, and report it better.
+    pub(super) fn begin_append(&self) -> Result<(), BoardError> {
         match self.journal.begin_append() {
             Err(error @ JournalError::Busy) => return Err(BoardError::NotWritten(error)),
-            Err(error) => tracing::debug!(%error, "the transaction of an append could not be opened"),
+            Err(error) => {
+                tracing::debug!(%error, "the transaction of an append could not be opened")
+            }
             Ok(()) => {}
         }
         Ok(())
     }
 
     /// See [`SqliteJournal::end_append`].
-    pub fn end_append(&self) {
+    pub(super) fn end_append(&self) {
         self.journal.end_append();
     }
 
-    /// Appends the events that were applied after `expected` to the journal. On an error the caller rolls the state
-    /// back.
-    pub fn append(
+    /// Appends the events that were applied after `expected` to the journal. On an error the caller
+    /// rolls the state back.
+    pub(super) fn append(
         &mut self,
         expected: u64,
         batch: &BatchId,
@@ -97,7 +102,9 @@ impl Board {
         rows: &Rows,
     ) -> Result<(), BoardError> {
         let mut appended = self.journal.append_with(expected, batch, events, rows);
-        if matches!(appended, Err(AppendError::Failed(JournalError::Superseded))) && self.lock.verify().is_ok() {
+        if matches!(appended, Err(AppendError::Failed(JournalError::Superseded)))
+            && self.lock.verify().is_ok()
+        {
             self.journal.reinstate().map_err(BoardError::NotWritten)?;
             appended = self.journal.append_with(expected, batch, events, rows);
         }
@@ -114,8 +121,9 @@ impl Board {
             if let Some(journal) = reopened {
                 self.journal = journal;
             }
-            // Otherwise a later crash could undo, or bring back, what is answered now. After a failed write there is
-            // nothing to bring back, and a full disk has no space for it.
+            // Otherwise a later crash could undo, or bring back, what is answered now. After a
+            // failed write there is nothing to bring back, and a full disk has no space
+            // for it.
             if !error.is_of_write() {
                 self.journal.settle_for_good(self.journal.head()?)?;
             }
@@ -129,12 +137,12 @@ impl Board {
     }
 
     /// Whether everything in the replica is durable, as far as is known.
-    pub fn is_settled(&self) -> bool {
+    pub(super) fn is_settled(&self) -> bool {
         self.journal.is_settled(self.state.seq())
     }
 
     /// Makes everything in the replica durable.
-    pub fn settle(&self) -> Result<(), BoardError> {
+    pub(super) fn settle(&self) -> Result<(), BoardError> {
         if !self.is_settled()
             && let Some(shown) = self.shown()
         {
@@ -143,65 +151,67 @@ impl Board {
         self.journal.settle(self.state.seq()).map_err(BoardError::Unknown)
     }
 
-    /// Does this for a read, which goes on if it fails: on a failing disk, what is known is better than nothing.
-    pub fn settle_for_reading(&self) {
+    /// Does this for a read, which goes on if it fails: on a failing disk, what is known is better
+    /// than nothing.
+    pub(super) fn settle_for_reading(&self) {
         if let Err(error) = self.settle() {
             tracing::error!(%error, "a power loss may take back what is read");
         }
     }
 
     /// Makes the events up to `seq` durable.
-    pub fn settle_to(&self, seq: u64) -> Result<(), BoardError> {
+    pub(super) fn settle_to(&self, seq: u64) -> Result<(), BoardError> {
         self.journal.settle(seq).map_err(BoardError::Unknown)
     }
 
     /// See [`SqliteJournal::hasten`].
-    pub fn hasten(&self) {
+    pub(super) fn hasten(&self) {
         if !self.is_settled() {
             self.journal.hasten();
         }
     }
 
     /// See [`SqliteJournal::log`].
-    pub fn log(&self) -> Option<Arc<File>> {
+    pub(super) fn log(&self) -> Option<Arc<File>> {
         self.journal.log()
     }
 
     /// See [`SqliteJournal::settled`].
-    pub fn settled(&self, seq: u64) {
+    pub(super) fn settled(&self, seq: u64) {
         self.journal.settled(seq);
     }
 
     /// See [`SqliteJournal::synced`].
-    pub fn synced(&self, seq: u64, synced: io::Result<()>) -> Result<(), BoardError> {
+    pub(super) fn synced(&self, seq: u64, synced: io::Result<()>) -> Result<(), BoardError> {
         self.journal.synced(seq, synced).map_err(BoardError::Unknown)
     }
 
     /// The seq of the newest event that is known to be durable.
-    pub fn settled_seq(&self) -> u64 {
+    pub(super) fn settled_seq(&self) -> u64 {
         self.journal.durable().min(self.state.seq())
     }
 
-    /// The seq that the state file shows, if a projection was the last to put a file there; that event is durable then.
-    pub fn shown(&self) -> Option<u64> {
+    /// The seq that the state file shows, if a projection was the last to put a file there; that
+    /// event is durable then.
+    pub(super) fn shown(&self) -> Option<u64> {
         let found = self.found()?;
         self.projection.shows(&found).or_else(|| self.lock.left().shows(&found))
     }
 
     /// Whether the state file shows, or was about to show, what this process does not know yet.
-    pub fn is_overtaken(&self, left: &Left) -> bool {
+    pub(super) fn is_overtaken(&self, left: &Left) -> bool {
         left.seq > self.state.seq()
     }
 
     /// Whether there is a file in the state file's place that no projection has left there.
-    pub fn is_strange(&self) -> bool {
+    pub(super) fn is_strange(&self) -> bool {
         let left = self.lock.left();
         FileIdentity::of(self.dir()).is_ok_and(|found| found.is_some_and(|file| !left.has(&file)))
     }
 
-    /// Whether the state file shows everything in the replica, or is for others to deal with: an edit, or a file of which
-    /// nothing is known.
-    pub fn is_shown(&self) -> bool {
+    /// Whether the state file shows everything in the replica, or is for others to deal with: an
+    /// edit, or a file of which nothing is known.
+    pub(super) fn is_shown(&self) -> bool {
         let Ok(found) = FileIdentity::of(&self.dir) else { return true };
         let Some(found) = found else { return false };
         let is_newest = |shown: Option<u64>| shown.is_some_and(|shown| shown >= self.state.seq());
@@ -213,19 +223,24 @@ impl Board {
     }
 
     /// Brings the state file to the head, if it is behind.
-    pub fn project(&mut self) -> io::Result<()> {
+    pub(super) fn project(&mut self) -> io::Result<()> {
         // No power loss may leave the state file ahead of the journal.
         self.settle().map_err(io::Error::other)?;
         let (board_id, seq) = (&self.state.board().board_id, self.state.seq());
         match statefile::seq_of(&self.dir) {
-            Ok(Some(shown)) if shown.board_id == *board_id && shown.seq == seq && !self.is_strange() => Ok(()),
+            Ok(Some(shown))
+                if shown.board_id == *board_id && shown.seq == seq && !self.is_strange() =>
+            {
+                Ok(())
+            }
             _ => edits::write(&mut self.projection, &mut self.state, &self.lock),
         }
     }
 
-    /// Writes a file that shows the present state, unless the one in place does. The caller holds the state file's lock
-    /// until the file is placed or given up, and has read `left` under it.
-    pub fn prepare_show(&mut self, left: Left) -> io::Result<Option<Unplaced>> {
+    /// Writes a file that shows the present state, unless the one in place does. The caller holds
+    /// the state file's lock until the file is placed or given up, and has read `left` under
+    /// it.
+    pub(super) fn prepare_show(&mut self, left: Left) -> io::Result<Option<Unplaced>> {
         self.check_name().map_err(io::Error::other)?;
         let found = FileIdentity::of(&self.dir)?;
         match found.and_then(|found| self.projection.shows(&found).or_else(|| left.shows(&found))) {
@@ -234,34 +249,43 @@ impl Board {
         }
     }
 
-    /// Checks that the files that were verified when the call began are still there. If the state file is the one that
-    /// was left, it is enough that neither lock nor log was deleted; the next call notices a file that was only
-    /// renamed.
-    pub fn verify_again(&self, found: Option<FileIdentity>, left: &Left) -> Result<(), DirectoryError> {
+    /// Checks that the files that were verified when the call began are still there. If the state
+    /// file is the one that was left, it is enough that neither lock nor log was deleted; the
+    /// next call notices a file that was only renamed.
+    pub(super) fn verify_again(
+        &self,
+        found: Option<FileIdentity>,
+        left: &Left,
+    ) -> Result<(), DirectoryError> {
         let is_left = found.is_some_and(|found| left.files.contains(&found));
-        let is_deleted = || self.lock.is_deleted() || self.log().is_some_and(|log| private::is_deleted(&log));
+        let is_deleted =
+            || self.lock.is_deleted() || self.log().is_some_and(|log| private::is_deleted(&log));
         if is_left && !is_deleted() { Ok(()) } else { self.lock.verify() }
     }
 
     /// The identity of the file in the state file's place, if there is one.
-    pub fn found(&self) -> Option<FileIdentity> {
+    pub(super) fn found(&self) -> Option<FileIdentity> {
         FileIdentity::of(&self.dir).ok().flatten()
     }
 
-    /// Replaces the state file by the prepared one, whose events are durable. `found` is what was in place a moment
-    /// ago; what there is to say about that is returned as a warning.
-    pub fn show(&mut self, prepared: Unplaced, found: Option<FileIdentity>) -> (Option<String>, io::Result<()>) {
+    /// Replaces the state file by the prepared one, whose events are durable. `found` is what was
+    /// in place a moment ago; what there is to say about that is returned as a warning.
+    pub(super) fn show(
+        &mut self,
+        prepared: Unplaced,
+        found: Option<FileIdentity>,
+    ) -> (Option<String>, io::Result<()>) {
         let warning = found.and_then(|found| self.keep_put_back(found, prepared.left()));
         let placed = self.projection.place(prepared, found, |left| self.lock.leave(left));
         (warning, placed.map(edits::say_kept))
     }
 
-    pub fn give_up(&mut self, prepared: Unplaced) {
+    pub(super) fn give_up(&mut self, prepared: Unplaced) {
         self.projection.give_up(prepared);
     }
 
-    /// If the state file is an old one that somebody has put there, keeps it and returns a warning that says what to do
-    /// with it.
+    /// If the state file is an old one that somebody has put there, keeps it and returns a warning
+    /// that says what to do with it.
     fn keep_put_back(&self, found: FileIdentity, left: &Left) -> Option<String> {
         if left.has(&found) {
             return None;
@@ -270,11 +294,12 @@ impl Board {
         let board_id = &self.state.board().board_id;
         match statefile::keep_put_back(&self.dir, board_id, left.seq, happened) {
             Ok(put_back) => put_back.map(|old| {
-                let (seq, kept) = (old.seq, old.kept.file_name().unwrap_or_default().display().to_string());
+                let (seq, kept) =
+                    (old.seq, old.kept.file_name().unwrap_or_default().display().to_string());
                 format!(
-                    "an old state file, of event {seq}, had been put back; it is kept as {kept}, and {} shows the \
-                     present again; to go back to event {seq}: `callboard snapshot restore --seq {seq}` or \
-                     restore_snapshot {{\"seq\": {seq}}}",
+                    "an old state file, of event {seq}, had been put back; it is kept as {kept}, \
+                     and {} shows the present again; to go back to event {seq}: `callboard \
+                     snapshot restore --seq {seq}` or restore_snapshot {{\"seq\": {seq}}}",
                     self.dir.name()
                 )
             }),
@@ -285,12 +310,12 @@ impl Board {
         }
     }
 
-    pub fn dir(&self) -> &Home {
+    pub(super) fn dir(&self) -> &Home {
         &self.dir
     }
 
     /// A view of this board's archive, which can be used without the writer and the board's locks.
-    pub fn archive(&self, now: Timestamp) -> BoardArchive {
+    pub(super) fn archive(&self, now: Timestamp) -> BoardArchive {
         self.settle_for_reading();
         BoardArchive {
             dir: self.dir.to_path_buf(),
@@ -303,28 +328,30 @@ impl Board {
     }
 
     /// Size of the journal in bytes, see [`SqliteJournal::bytes`]; 0 when it cannot be told.
-    pub fn journal_bytes(&self) -> u64 {
+    pub(super) fn journal_bytes(&self) -> u64 {
         self.journal.bytes().unwrap_or_default()
     }
 
     /// See [`SqliteJournal::passed`].
-    pub fn journal_passed(&self) -> u64 {
+    pub(super) fn journal_passed(&self) -> u64 {
         self.journal.passed()
     }
 
     /// The seq from which on there is a block of old events to archive.
-    pub fn archives_at(&self) -> Result<u64, JournalError> {
+    pub(super) fn archives_at(&self) -> Result<u64, JournalError> {
         self.journal.archives_at()
     }
 
     /// Size of the state file as this process last wrote it, in bytes.
-    pub fn state_bytes(&self) -> u64 {
+    pub(super) fn state_bytes(&self) -> u64 {
         self.projection.bytes()
     }
 
-    /// The state and the journal at once, for an operation that changes the one and may read the other.
-    pub fn split(&mut self) -> (&mut State, JournalHistory<'_>, &Policy) {
-        let history = JournalHistory { journal: &self.journal, dir: &self.dir, head: self.state.seq() };
+    /// The state and the journal at once, for an operation that changes the one and may read the
+    /// other.
+    pub(super) fn split(&mut self) -> (&mut State, JournalHistory<'_>, &Policy) {
+        let history =
+            JournalHistory { journal: &self.journal, dir: &self.dir, head: self.state.seq() };
         (&mut self.state, history, self.config.policy())
     }
 }
@@ -342,7 +369,8 @@ pub(super) fn catch_up(
             Err(JournalError::UnknownKind { seq, kind, v }) => {
                 *outdated = Some(JournalError::UnknownKind { seq, kind, v }.to_string());
                 // The events before it can still be read.
-                at_once = usize::try_from(seq - 1 - state.seq().max(journal.base())).unwrap_or(READ_AT_ONCE);
+                at_once = usize::try_from(seq - 1 - state.seq().max(journal.base()))
+                    .unwrap_or(READ_AT_ONCE);
                 if at_once == 0 {
                     return Ok(newest);
                 }
@@ -366,7 +394,10 @@ fn append_error(error: AppendError) -> BoardError {
     match error {
         AppendError::Conflict { head } => {
             let detail = format!("another process appended event {head} without the board's lock");
-            BoardError::Io { action: "cannot append to the journal".to_owned(), source: io::Error::other(detail) }
+            BoardError::Io {
+                action: "cannot append to the journal".to_owned(),
+                source: io::Error::other(detail),
+            }
         }
         AppendError::Failed(error) => BoardError::NotWritten(error),
         AppendError::Unknown(error) => BoardError::Unknown(error),

@@ -17,7 +17,8 @@ pub struct Caller {
     pub client: Option<String>,
     pub agent: AgentChoice,
     pub place: Place,
-    /// The caller's directory on this machine, from which its place is read anew; none if `place` is all that is known.
+    /// The caller's directory on this machine, from which its place is read anew; none if `place`
+    /// is all that is known.
     pub cwd: Option<Arc<Path>>,
     /// Root of the main worktree of the repository that the place is in.
     pub main_worktree: Option<Arc<Path>>,
@@ -27,7 +28,8 @@ pub struct Caller {
     pub remote: bool,
     /// The command that calls callboard for this board in the caller's shell.
     pub command: Option<Arc<str>>,
-    /// Arguments of a model are read as it means them, those of a program as strictly as the schemas say.
+    /// Arguments of a model are read as it means them, those of a program as strictly as the
+    /// schemas say.
     pub reader: Reader,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,

@@ -48,7 +48,8 @@ pub(super) fn failed(action: &str, path: &Path) -> impl FnOnce(io::Error) -> Dir
     move |source| DirectoryError::Failed { action, source }
 }
 
-/// Files that SQLite opens by name. A pipe there would block it, and a link would lead it elsewhere.
+/// Files that SQLite opens by name. A pipe there would block it, and a link would lead it
+/// elsewhere.
 const OPENED_BY_SQLITE: [&str; 3] = [JOURNAL, LOG_FILES[0], LOG_FILES[1]];
 pub(super) const LOG_FILES: [&str; 2] = [sqlite::LOG_NAME, "journal.db-shm"];
 
@@ -56,8 +57,8 @@ pub(super) const LOG_FILES: [&str; 2] = [sqlite::LOG_NAME, "journal.db-shm"];
 pub type Identity = (u64, u64);
 pub(super) const NO_FILE: Identity = (0, 0);
 
-/// The identity of a file in `dir`; `None` when the file, or the whole directory, does not exist. An error leaves that
-/// open.
+/// The identity of a file in `dir`; `None` when the file, or the whole directory, does not exist.
+/// An error leaves that open.
 pub(super) fn identity_in(dir: &Path, name: &str) -> Result<Option<Identity>, DirectoryError> {
     Ok(Dir::open(dir)?.map_or(Ok(None), |dir| dir.identity(name))?)
 }
@@ -73,8 +74,15 @@ pub(super) fn opened(path: &Path) -> Result<Dir, DirectoryError> {
 }
 
 /// Beginnings of names that occur in a board's directory only.
-const SURELY_OF_BOARDS: [&str; 7] =
-    [JOURNAL, ".journal.db", statefile::FILE_NAME, ".mcp-state.json", STATE_LOCK, "serve.token", "tokens.toml"];
+const SURELY_OF_BOARDS: [&str; 7] = [
+    JOURNAL,
+    ".journal.db",
+    statefile::FILE_NAME,
+    ".mcp-state.json",
+    STATE_LOCK,
+    "serve.token",
+    "tokens.toml",
+];
 /// Names in a board's directory that occur in others, too; `*` stands for any end.
 const ALSO_OF_BOARDS: [&str; 24] = [
     LOCK,
@@ -121,29 +129,34 @@ pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
         Err(_) => {
             limit::BOARD_PATH.check(path.as_os_str().len()).map_err(DirectoryError::Long)?;
             let mut builder = std::fs::DirBuilder::new();
-            builder.recursive(true).mode(0o700).create(path).map_err(failed("make the directory", path))?;
+            builder
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
+                .map_err(failed("make the directory", path))?;
         }
     }
     furnish(path)
 }
 
-/// Refuses a directory that has other files and no board, as a project has. Git would ignore all of them as it ignores
-/// a board, or else it would see the board's tokens like all of them.
+/// Refuses a directory that has other files and no board, as a project has. Git would ignore all of
+/// them as it ignores a board, or else it would see the board's tokens like all of them.
 pub fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
     if path.file_name().is_some_and(|name| name == BOARD_DIR) {
         return Ok(());
     }
     let entries = std::fs::read_dir(path).map_err(failed("look at", path))?;
-    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let names: Vec<_> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let home = Home::of(path);
     let is_surely = |name: &String| {
         name.trim_start_matches('.').starts_with(home.name())
             || SURELY_OF_BOARDS.iter().any(|start| name.starts_with(start))
     };
     let may_be = |name: &String| {
-        ALSO_OF_BOARDS
-            .iter()
-            .any(|known| known.strip_suffix('*').map_or(name == known, |start| name.starts_with(start)))
+        ALSO_OF_BOARDS.iter().any(|known| {
+            known.strip_suffix('*').map_or(name == known, |start| name.starts_with(start))
+        })
     };
     let is_board = names.iter().any(is_surely) || names.iter().all(may_be);
     if is_board { Ok(()) } else { Err(DirectoryError::Occupied { path: path.to_owned() }) }
@@ -166,7 +179,9 @@ pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(DirectoryError::Homeless { path: path.to_owned() })
         }
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("make the directory", path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(failed("make the directory", path)(error))
+        }
         _ => {
             inspect(path)?;
             furnish(path)
@@ -178,7 +193,8 @@ pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
 const RESTORED: &str = "restored";
 const LONGEST_MARK: u64 = 256;
 
-/// Marks the board in `dir` as restored. The caller holds the board's lock and never uses the same `mark` twice.
+/// Marks the board in `dir` as restored. The caller holds the board's lock and never uses the same
+/// `mark` twice.
 pub fn mark_restored(dir: &Path, mark: &str) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".restored-").tempfile_in(dir)?;
     file.write_all(mark.as_bytes())?;
@@ -194,7 +210,8 @@ pub fn restored(dir: &Path) -> Option<String> {
     Some(mark)
 }
 
-/// Whether the journal is missing, or its log, which is there while any process has the journal open.
+/// Whether the journal is missing, or its log, which is there while any process has the journal
+/// open.
 pub fn is_incomplete(dir: &Path) -> bool {
     OPENED_BY_SQLITE[..2].iter().any(|name| std::fs::symlink_metadata(dir.join(name)).is_err())
 }
@@ -202,12 +219,15 @@ pub fn is_incomplete(dir: &Path) -> bool {
 pub(super) fn make_run(dir: &Path) -> Result<(), DirectoryError> {
     let run = dir.join(RUN);
     match std::fs::DirBuilder::new().mode(0o700).create(&run) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("make the directory", &run)(error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(failed("make the directory", &run)(error))
+        }
         _ => inspect_run(dir),
     }
 }
 
-/// Refuses a `run` that is no directory: files are made and removed in it, so it must not lead elsewhere.
+/// Refuses a `run` that is no directory: files are made and removed in it, so it must not lead
+/// elsewhere.
 fn inspect_run(dir: &Path) -> Result<(), DirectoryError> {
     let path = dir.join(RUN);
     if std::fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_dir()) {
@@ -231,7 +251,11 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
     }
     if metadata.mode() & 0o002 != 0 {
         let is_shared = metadata.mode() & 0o1000 != 0;
-        let remedy = if is_shared { "choose a directory of your own with --dir" } else { "run `chmod 700` on it" };
+        let remedy = if is_shared {
+            "choose a directory of your own with --dir"
+        } else {
+            "run `chmod 700` on it"
+        };
         return refuse("writable by everybody", remedy);
     }
     inspect_run(path)

@@ -14,7 +14,8 @@ use crate::state::time::Timestamp;
 use crate::statefile::displaced::all_waiting;
 use crate::statefile::{FileIdentity, Home, identity};
 
-/// Pause before another look, after an edit could not be compared with the journal or its file could not be put away.
+/// Pause before another look, after an edit could not be compared with the journal or its file
+/// could not be put away.
 const NEXT_TRY: Duration = Duration::from_secs(2);
 
 /// Most edits that a start deals with before it answers.
@@ -22,7 +23,7 @@ const AT_START: usize = 32;
 
 /// What this process knows of files that no projection has left.
 #[derive(Default)]
-pub struct Edits {
+pub(super) struct Edits {
     /// The file that was looked at last, and since when it has been unchanged.
     seen: Option<(FileIdentity, Instant)>,
     /// Whether to look again soon: a file has not settled, or it was too early to look.
@@ -37,12 +38,18 @@ pub struct Edits {
 
 impl Edits {
     /// Whether an edit has been read, which the next commit adopts or rejects.
-    pub fn is_to_be_decided(&self) -> bool {
+    pub(super) fn is_to_be_decided(&self) -> bool {
         self.examined.is_some()
     }
 
-    /// Looks at the file in the state file's place, and at those that are kept. Returns whether the lock is needed.
-    pub fn look(&mut self, board: &Board, now: Timestamp, sender: &SyncSender<Message>) -> bool {
+    /// Looks at the file in the state file's place, and at those that are kept. Returns whether the
+    /// lock is needed.
+    pub(super) fn look(
+        &mut self,
+        board: &Board,
+        now: Timestamp,
+        sender: &SyncSender<Message>,
+    ) -> bool {
         if self.examined.is_some() {
             return true;
         }
@@ -63,18 +70,18 @@ impl Edits {
     }
 
     /// How soon to look again, if before the next regular look.
-    pub fn patience(&self) -> Option<Duration> {
+    pub(super) fn patience(&self) -> Option<Duration> {
         self.watching.then_some(SETTLED)
     }
 
-    pub fn take(&mut self, examined: Examined) {
+    pub(super) fn take(&mut self, examined: Examined) {
         self.reading = false;
         self.examined = Some(examined);
     }
 
-    /// Reads the first kept file, if there is one, and returns whether it did. Blocks, so it is only for a process that
-    /// has nothing else to do.
-    pub fn read_next(&mut self, board: &Board, now: Timestamp) -> bool {
+    /// Reads the first kept file, if there is one, and returns whether it did. Blocks, so it is
+    /// only for a process that has nothing else to do.
+    pub(super) fn read_next(&mut self, board: &Board, now: Timestamp) -> bool {
         let Some(path) = all_waiting(board.dir()).into_iter().next() else { return false };
         if self.settled_at_start == AT_START {
             return false;
@@ -85,10 +92,12 @@ impl Edits {
         true
     }
 
-    /// Decides what becomes of the edit that was read last. The caller holds the lock and has caught up.
-    pub fn decide(&self, state: &State) -> Option<Verdict> {
+    /// Decides what becomes of the edit that was read last. The caller holds the lock and has
+    /// caught up.
+    pub(super) fn decide(&self, state: &State) -> Option<Verdict> {
         let examined = self.examined.as_ref()?;
-        let is_there = identity(&examined.path).is_ok_and(|found| found.is_some() && found == examined.identity);
+        let is_there = identity(&examined.path)
+            .is_ok_and(|found| found.is_some() && found == examined.identity);
         Some(match &examined.outcome {
             _ if !is_there => Verdict::Left,
             Outcome::Later => Verdict::Left,
@@ -101,8 +110,9 @@ impl Edits {
         })
     }
 
-    /// Carries out a verdict that is durable: the file has served and is removed, or it is kept as rejected.
-    pub fn conclude(&mut self, verdict: Verdict, dir: &Home, now: Timestamp) {
+    /// Carries out a verdict that is durable: the file has served and is removed, or it is kept as
+    /// rejected.
+    pub(super) fn conclude(&mut self, verdict: Verdict, dir: &Home, now: Timestamp) {
         let Some(examined) = self.examined.take() else { return };
         self.watching = true;
         let concluded = match verdict {
@@ -126,7 +136,10 @@ impl Edits {
 
     fn has_settled(&mut self, file: Option<FileIdentity>) -> bool {
         let Some(file) = file else { return false };
-        let since = self.seen.filter(|(seen, _)| *seen == file).map_or_else(Instant::now, |(_, since)| since);
+        let since = self
+            .seen
+            .filter(|(seen, _)| *seen == file)
+            .map_or_else(Instant::now, |(_, since)| since);
         self.seen = Some((file, since));
         let settled = since.elapsed() >= SETTLED || is_old(&file);
         self.watching = !settled;

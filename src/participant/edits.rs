@@ -1,9 +1,10 @@
 //! Hand edits of the state file: read, compared, and judged.
 //!
-//! Every file that a projection leaves is noted in `lock`. If another file is found in the state file's place, somebody
-//! else put it there: the next projection exchanges it for the true one and keeps it, so that the board never waits for
-//! an editor and nothing that was saved is lost. Kept files are read one after another, without the lock and once they
-//! no longer change, and compared with the state at their own `seq`. What becomes of an edit is decided under the lock,
+//! Every file that a projection leaves is noted in `lock`. If another file is found in the state
+//! file's place, somebody else put it there: the next projection exchanges it for the true one and
+//! keeps it, so that the board never waits for an editor and nothing that was saved is lost. Kept
+//! files are read one after another, without the lock and once they no longer change, and compared
+//! with the state at their own `seq`. What becomes of an edit is decided under the lock,
 //! in the same commit that records it.
 
 use std::borrow::Cow;
@@ -48,41 +49,48 @@ pub(super) enum Outcome {
 }
 
 /// What becomes of an edited file.
-pub enum Verdict {
+pub(super) enum Verdict {
     Adopted(Box<Event>),
     /// It changes nothing, or nothing any more.
     Nothing,
     Rejected(Vec<String>),
-    /// Not decided now: somebody else has dealt with the file or is still writing it, or it could not be compared.
+    /// Not decided now: somebody else has dealt with the file or is still writing it, or it could
+    /// not be compared.
     Left,
 }
 
-/// Replaces the state file by `state`. A file in its place that no projection has left is kept. The caller holds the
-/// state file's lock.
-pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock) -> io::Result<()> {
+/// Replaces the state file by `state`. A file in its place that no projection has left is kept. The
+/// caller holds the state file's lock.
+pub(super) fn write(
+    projection: &mut Projection,
+    state: &mut State,
+    lock: &BoardLock,
+) -> io::Result<()> {
     let kept = projection.write_keeping(state, lock.left(), |left| lock.leave(left))?;
     say_kept(kept);
     Ok(())
 }
 
-pub fn say_kept(kept: Option<PathBuf>) {
+pub(super) fn say_kept(kept: Option<PathBuf>) {
     if let Some(kept) = kept {
         tracing::info!(kept = %kept.display(), "somebody has changed the state file; it is looked at");
     }
 }
 
-/// Waits until a foreign file in the state file's place has settled: before a start calls it damaged, because somebody
-/// may be saving it.
-pub fn let_settle(dir: &Path, lock: &BoardLock) {
+/// Waits until a foreign file in the state file's place has settled: before a start calls it
+/// damaged, because somebody may be saving it.
+pub(super) fn let_settle(dir: &Path, lock: &BoardLock) {
     let path = Home::of(dir).file();
-    if identity(&path).is_ok_and(|found| found.is_some_and(|file| !lock.left().files.contains(&file))) {
+    if identity(&path)
+        .is_ok_and(|found| found.is_some_and(|file| !lock.left().files.contains(&file)))
+    {
         let_file_settle(&path);
     }
 }
 
-/// Whether a file that is not sound was edited rather than damaged. If it is as a projection left it, nobody has
-/// written to it since, so its content has decayed.
-pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
+/// Whether a file that is not sound was edited rather than damaged. If it is as a projection left
+/// it, nobody has written to it since, so its content has decayed.
+pub(super) fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
     let path = Home::of(dir).file();
     let Ok(Some(found)) = identity(&path) else { return false };
     let left = lock.left();
@@ -105,11 +113,13 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
             && is_whole(&bytes)
             && says.is_some_and(|says| is_of_board(&says.board_id, says.seq));
     };
-    let may_be_mixed = edited.is_of_another_boot() || left.files.iter().all(|file| file.dev != found.dev);
+    let may_be_mixed =
+        edited.is_of_another_boot() || left.files.iter().all(|file| file.dev != found.dev);
     is_of_board(&edited.board_id, edited.seq) && !(may_be_mixed && is_mixed(dir, &edited, journal))
 }
 
-/// Whether `bytes` is a complete text, as an editor leaves one in which somebody has forgotten a comma.
+/// Whether `bytes` is a complete text, as an editor leaves one in which somebody has forgotten a
+/// comma.
 fn is_whole(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| {
         text.lines().rfind(|line| !line.trim().is_empty()) == Some("}")
@@ -117,10 +127,10 @@ fn is_whole(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a file that a power loss may have left has parts of different times. Signs of that are a change that nobody
-/// may make by hand, and a text that the board itself had at another time: taken for an edit, it would undo what was
-/// done since. An edit from before the last boot that only returns to such a text cannot be told from that; it is set
-/// aside and not lost.
+/// Whether a file that a power loss may have left has parts of different times. Signs of that are a
+/// change that nobody may make by hand, and a text that the board itself had at another time: taken
+/// for an edit, it would undo what was done since. An edit from before the last boot that only
+/// returns to such a text cannot be told from that; it is set aside and not lost.
 fn is_mixed(dir: &Path, edited: &Edited, journal: &SqliteJournal) -> bool {
     let base = state_at(dir, edited.seq);
     let Ok(Ok(edit)) = base.map(|base| edited.compare(&base)) else { return true };
@@ -137,7 +147,9 @@ fn is_mixed(dir: &Path, edited: &Edited, journal: &SqliteJournal) -> bool {
             let board = state.board();
             let said = [&board.goal, &board.master_plan].map(|text| &**text);
             let was_said = texts.iter().zip(said).any(|(text, said)| text.as_deref() == Some(said));
-            if was_said || tasks.iter().any(|task| state.task(&task.id).is_some_and(|then| **then == *task)) {
+            if was_said
+                || tasks.iter().any(|task| state.task(&task.id).is_some_and(|then| **then == *task))
+            {
                 return true;
             }
         }
@@ -161,12 +173,13 @@ pub(super) fn let_file_settle(path: &Path) {
 }
 
 pub(super) fn is_old(file: &FileIdentity) -> bool {
-    let modified = SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(file.mtime_ns).unwrap_or_default());
+    let modified = SystemTime::UNIX_EPOCH
+        + Duration::from_nanos(u64::try_from(file.mtime_ns).unwrap_or_default());
     modified.elapsed().is_ok_and(|age| age >= LONG_AGO)
 }
 
-/// Reads and compares the file, which may take as long as replaying the journal up to the file's `seq`. If the edit is
-/// going to be adopted, takes a snapshot of the state before it.
+/// Reads and compares the file, which may take as long as replaying the journal up to the file's
+/// `seq`. If the edit is going to be adopted, takes a snapshot of the state before it.
 pub(super) fn examine(archive: &BoardArchive, path: PathBuf) -> Examined {
     let before = identity(&path).ok().flatten();
     let outcome = match displaced::read(&path).and_then(|bytes| edit::read(&bytes)) {
@@ -191,7 +204,8 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     // Others may have appended events that this replica does not know yet.
     match SqliteJournal::open(dir).and_then(|journal| journal.head()) {
         Ok(head) if edited.seq > head => {
-            let reason = format!("seq: it says event {}, but the journal ends at {head}", edited.seq);
+            let reason =
+                format!("seq: it says event {}, but the journal ends at {head}", edited.seq);
             return Outcome::Wrong(vec![reason]);
         }
         _ => {}
@@ -200,9 +214,11 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     if edited.is_sound {
         return Outcome::Edit(Edit { base_seq: edited.seq, ..Edit::default() });
     }
-    if edited.is_of_another_boot() && SqliteJournal::open(dir).is_ok_and(|journal| is_mixed(dir, edited, &journal)) {
-        let reason =
-            "layout: it was written before the machine was last started, and a loss of power may have left it so";
+    if edited.is_of_another_boot()
+        && SqliteJournal::open(dir).is_ok_and(|journal| is_mixed(dir, edited, &journal))
+    {
+        let reason = "layout: it was written before the machine was last started, and a loss of \
+                      power may have left it so";
         return Outcome::Wrong(vec![reason.to_owned()]);
     }
     let base = match edited.seq {
@@ -213,7 +229,9 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
         Ok(Ok(edit)) => Outcome::Edit(edit),
         Ok(Err(reasons)) => Outcome::Wrong(reasons),
         // Another attempt would not find it either.
-        Err(error @ BoardError::NotInThePast { .. }) => Outcome::Wrong(vec![format!("seq: {error}")]),
+        Err(error @ BoardError::NotInThePast { .. }) => {
+            Outcome::Wrong(vec![format!("seq: {error}")])
+        }
         Err(error) => {
             tracing::warn!(%error, "the journal could not be read to compare an edited state file with it");
             Outcome::Later
@@ -221,7 +239,12 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     }
 }
 
-pub(super) fn reject(dir: &Home, path: &Path, reasons: &[String], now: Timestamp) -> io::Result<()> {
+pub(super) fn reject(
+    dir: &Home,
+    path: &Path,
+    reasons: &[String],
+    now: Timestamp,
+) -> io::Result<()> {
     let listed = edit::listed(reasons);
     let text = format!(
         "This edit of {} was not taken over, and nothing of it was:\n\n{listed}\n\nBy hand one can change goal, \

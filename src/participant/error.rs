@@ -102,8 +102,9 @@ pub enum BoardError {
     #[error("nothing is known of {time}: the board's history begins at {first}")]
     BeforeTheFirst { time: Timestamp, first: Timestamp },
     #[error(
-        "the board is damaged ({reason}), and to go on from what is sound would lose {lost}. Other processes on the board \
-         may know more: call one of them, or end them and try again; nothing was touched"
+        "the board is damaged ({reason}), and to go on from what is sound would lose {lost}. \
+         Other processes on the board may know more: call one of them, or end them and try again; \
+         nothing was touched"
     )]
     OthersKnowMore { lost: String, reason: String },
     #[error(
@@ -113,8 +114,8 @@ pub enum BoardError {
     )]
     Diverged { path: PathBuf, ours: u64, theirs: u64, saved: Option<PathBuf> },
     #[error(
-        "the board was removed while the call was done ({0}); whether it is on the board when that is back is unknown: \
-         ask again, with the same idempotency_key if there was one"
+        "the board was removed while the call was done ({0}); whether it is on the board when \
+         that is back is unknown: ask again, with the same idempotency_key if there was one"
     )]
     Vanished(Box<BoardError>),
     #[error("the state file is not what was written: {0}")]
@@ -126,7 +127,10 @@ pub enum BoardError {
     StateFileName { dir: PathBuf, shown: String, by: &'static str, asked: String, way_out: String },
     #[error("nothing was changed: {0}")]
     NotWritten(JournalError),
-    #[error("whether the call was done is unknown ({0}); ask again, with the same idempotency_key if there was one")]
+    #[error(
+        "whether the call was done is unknown ({0}); ask again, with the same idempotency_key if \
+         there was one"
+    )]
     Unknown(JournalError),
     #[error("the board's lock has been held by {} for {seconds} s; nothing was changed; try again", holder_text(*holder))]
     Locked { holder: Option<u32>, seconds: u64 },
@@ -145,13 +149,17 @@ impl BoardError {
         match self {
             Self::Absent { .. } => "no_board",
             Self::Forbidden(_) => "board_forbidden",
-            Self::Directory(DirectoryError::Replaced { .. } | DirectoryError::Homeless { .. }) => "board_replaced",
+            Self::Directory(DirectoryError::Replaced { .. } | DirectoryError::Homeless { .. }) => {
+                "board_replaced"
+            }
             Self::Diverged { .. } => "board_replaced",
             Self::Directory(_) => "bad_directory",
             Self::Config(_) => "bad_config",
             Self::Journal(_) | Self::Inconsistent(_) => "journal_unusable",
             Self::StateFileName { .. } => "state_file_name",
-            Self::StateFile(_) | Self::StateFileUnsound(_) | Self::NothingSound { .. } => "state_file_unusable",
+            Self::StateFile(_) | Self::StateFileUnsound(_) | Self::NothingSound { .. } => {
+                "state_file_unusable"
+            }
             Self::JournalBehind { .. } => "journal_behind",
             Self::NotInThePast { .. } | Self::BeforeTheFirst { .. } => "not_in_the_past",
             Self::NotWritten(_) => "not_written",
@@ -165,7 +173,8 @@ impl BoardError {
         }
     }
 
-    /// Whether the files on the disk are not what was written, so that a recovery from what is sound may help.
+    /// Whether the files on the disk are not what was written, so that a recovery from what is
+    /// sound may help.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_damage(),
@@ -183,14 +192,14 @@ fn saved_text(saved: Option<&Path>) -> String {
     saved.map_or_else(String::new, |path| format!(" Its own state is kept in {}", path.display()))
 }
 
-pub fn io_error(action: &str, dir: &Path, source: io::Error) -> BoardError {
+pub(super) fn io_error(action: &str, dir: &Path, source: io::Error) -> BoardError {
     BoardError::Io { action: format!("{action} {}", dir.display()), source }
 }
 
-pub fn lock_error(source: io::Error) -> BoardError {
+pub(super) fn lock_error(source: io::Error) -> BoardError {
     BoardError::Io { action: "cannot take the board's lock".to_owned(), source }
 }
 
-pub fn overloaded() -> BoardError {
+pub(super) fn overloaded() -> BoardError {
     BoardError::Overloaded { waiting: limit::QUEUED.max }
 }

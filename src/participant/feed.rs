@@ -1,9 +1,10 @@
 //! The feed: every event, once and in order, for all listeners in this process.
 //!
-//! The newest events are in a ring that all listeners share; a listener that falls behind it reads from the journal,
-//! page by page. A page that was read is kept for a while for the others, and one listener reads at a time, so a
-//! thousand of them that start at the beginning cost the writer as much as one. The feed keeps nothing per listener,
-//! which knows its own position, so a slow one costs nobody anything.
+//! The newest events are in a ring that all listeners share; a listener that falls behind it reads
+//! from the journal, page by page. A page that was read is kept for a while for the others, and one
+//! listener reads at a time, so a thousand of them that start at the beginning cost the writer as
+//! much as one. The feed keeps nothing per listener, which knows its own position, so a slow one
+//! costs nobody anything.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,7 +52,8 @@ struct Ring {
     bytes: usize,
 }
 
-/// Pages of the history, each without a gap and not empty; the one that was read last is at the end.
+/// Pages of the history, each without a gap and not empty; the one that was read last is at the
+/// end.
 #[derive(Default)]
 pub(super) struct Pages {
     pages: VecDeque<Vec<Arc<Item>>>,
@@ -59,7 +61,7 @@ pub(super) struct Pages {
 }
 
 impl Feed {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             head: watch::Sender::new(0),
             ring: Mutex::default(),
@@ -68,16 +70,17 @@ impl Feed {
         }
     }
 
-    pub fn is_heard(&self) -> bool {
+    pub(super) fn is_heard(&self) -> bool {
         self.head.receiver_count() > 0
     }
 
-    pub fn head(&self) -> watch::Receiver<u64> {
+    pub(super) fn head(&self) -> watch::Receiver<u64> {
         self.head.subscribe()
     }
 
-    /// Publishes everything up to `head`, which is durable now. `events` are those after what was published before.
-    pub fn publish(&self, events: Vec<Recorded>, head: u64) {
+    /// Publishes everything up to `head`, which is durable now. `events` are those after what was
+    /// published before.
+    pub(super) fn publish(&self, events: Vec<Recorded>, head: u64) {
         if *self.head.borrow() >= head {
             return;
         }
@@ -140,10 +143,15 @@ impl Pages {
 
     pub(super) fn keep(&mut self, page: Vec<Arc<Item>>) {
         let Some(first) = page.first() else { return };
-        let size = |page: &[Arc<Item>]| page.iter().map(|item| item.json.get().len()).sum::<usize>();
+        let size =
+            |page: &[Arc<Item>]| page.iter().map(|item| item.json.get().len()).sum::<usize>();
         // A longer copy of the journal's last page replaces the shorter one.
-        let known = |known: &Vec<Arc<Item>>| known.first().is_some_and(|item| item.recorded.seq == first.recorded.seq);
-        if let Some(shorter) = self.pages.iter().position(known).and_then(|index| self.pages.remove(index)) {
+        let known = |known: &Vec<Arc<Item>>| {
+            known.first().is_some_and(|item| item.recorded.seq == first.recorded.seq)
+        };
+        if let Some(shorter) =
+            self.pages.iter().position(known).and_then(|index| self.pages.remove(index))
+        {
             self.bytes -= size(&shorter);
         }
         self.bytes += size(&page);
@@ -165,7 +173,14 @@ mod tests {
     fn event(seq: u64, text: usize) -> Recorded {
         let event = Event::Paused { reason: Some("x".repeat(text)) };
         let participant = ParticipantId::trusted("p-test");
-        Recorded { seq, at: Timestamp::default(), participant, actor: None, idempotency: None, event }
+        Recorded {
+            seq,
+            at: Timestamp::default(),
+            participant,
+            actor: None,
+            idempotency: None,
+            event,
+        }
     }
 
     fn seqs(feed: &Feed, after: u64) -> Option<Vec<u64>> {
@@ -201,7 +216,11 @@ mod tests {
         assert_eq!(seqs(&feed, 17), Some(vec![18, 19, 20]));
         assert_eq!(seqs(&feed, 16), None);
         feed.publish(vec![event(21, 5 << 20)], 21);
-        assert_eq!(seqs(&feed, 20), None, "one event larger than the ring is read from the journal");
+        assert_eq!(
+            seqs(&feed, 20),
+            None,
+            "one event larger than the ring is read from the journal"
+        );
         feed.publish((22..=9_000).map(|seq| event(seq, 1)).collect(), 9_000);
         assert_eq!(feed.ring.lock().unwrap().items.len(), RING_EVENTS);
     }

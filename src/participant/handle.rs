@@ -22,7 +22,9 @@ use super::options::{Options, Stay};
 use super::solo::Solo;
 use super::whereabouts::{self, Site};
 use super::writer::Writer;
-use crate::ops::{self, Entry, Fetched, Operation, Prepared, RestoreSnapshot, Typed, Understood, restore_snapshot};
+use crate::ops::{
+    self, Entry, Fetched, Operation, Prepared, RestoreSnapshot, Typed, Understood, restore_snapshot,
+};
 use crate::state::State;
 use crate::state::document::Document;
 use crate::state::limit;
@@ -43,7 +45,8 @@ pub struct Handle {
 /// Stops the writer when the last handle is dropped.
 struct Stop {
     sender: SyncSender<Message>,
-    /// Closed when this process's presence on the board has ended; none for a brief process, which has no presence.
+    /// Closed when this process's presence on the board has ended; none for a brief process, which
+    /// has no presence.
     leaving: Option<Mutex<Receiver<Infallible>>>,
     writer: Option<ThreadId>,
 }
@@ -60,16 +63,19 @@ impl Drop for Stop {
     }
 }
 
-/// How long the last handle waits for that. After a longer time somebody else clears what is left behind.
+/// How long the last handle waits for that. After a longer time somebody else clears what is left
+/// behind.
 const PATIENCE_AT_END: Duration = Duration::from_millis(500);
 
 impl Handle {
-    /// Performs one operation. Dropping the future withdraws the call unless it is already being done.
+    /// Performs one operation. Dropping the future withdraws the call unless it is already being
+    /// done.
     pub async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Answer {
         if caller.gone.is_cancelled() {
             return Err(CallError::Gone);
         }
-        let entry = ops::find(name).ok_or_else(|| CallError::UnknownOperation(name.chars().take(64).collect()))?;
+        let entry = ops::find(name)
+            .ok_or_else(|| CallError::UnknownOperation(name.chars().take(64).collect()))?;
         let entered = Instant::now();
         self.counted(entry, caller, entered, self.submit(entry, arguments, caller, entered)).await
     }
@@ -83,7 +89,9 @@ impl Handle {
         let entry = const { &Entry::of::<O>() };
         let entered = Instant::now();
         let Typed { prepared, reply } = ops::typed::<O>(params)?;
-        let json = self.counted(entry, caller, entered, self.make(entry, prepared, caller, entered)).await?;
+        let json = self
+            .counted(entry, caller, entered, self.make(entry, prepared, caller, entered))
+            .await?;
         Ok((reply.take().ok_or(BoardError::Ended)?, json))
     }
 
@@ -100,11 +108,19 @@ impl Handle {
         let took = entered.elapsed();
         self.metrics.called(entry.name, &answer, took);
         let outcome = metrics::outcome(&answer);
-        span.in_scope(|| tracing::info!(outcome, micros = u64::try_from(took.as_micros()).ok(), "answered"));
+        span.in_scope(|| {
+            tracing::info!(outcome, micros = u64::try_from(took.as_micros()).ok(), "answered")
+        });
         answer
     }
 
-    async fn submit(&self, entry: &'static Entry, arguments: Value, caller: &Caller, entered: Instant) -> Answer {
+    async fn submit(
+        &self,
+        entry: &'static Entry,
+        arguments: Value,
+        caller: &Caller,
+        entered: Instant,
+    ) -> Answer {
         if !caller.reader.is_model() {
             return self.make(entry, entry.prepare(arguments)?, caller, entered).await;
         }
@@ -116,15 +132,24 @@ impl Handle {
         answer
     }
 
-    /// Makes the call where it belongs: a long read beside the writer, any other on the writer's way.
-    async fn make(&self, entry: &Entry, prepared: Box<dyn Prepared>, caller: &Caller, entered: Instant) -> Answer {
-        match prepared.is_long(caller.reader) {
-            true => self.read_beside(prepared, caller).await,
-            false => self.ask(entry, prepared, None, caller, entered).await,
+    /// Makes the call where it belongs: a long read beside the writer, any other on the writer's
+    /// way.
+    async fn make(
+        &self,
+        entry: &Entry,
+        prepared: Box<dyn Prepared>,
+        caller: &Caller,
+        entered: Instant,
+    ) -> Answer {
+        if prepared.is_long(caller.reader) {
+            self.read_beside(prepared, caller).await
+        } else {
+            self.ask(entry, prepared, None, caller, entered).await
         }
     }
 
-    /// Answers a long read from a snapshot, on a thread of its own; the writer is held up for the snapshot only.
+    /// Answers a long read from a snapshot, on a thread of its own; the writer is held up for the
+    /// snapshot only.
     async fn read_beside(&self, prepared: Box<dyn Prepared>, caller: &Caller) -> Answer {
         let turn = self.beside.acquire().await.map_err(|_| BoardError::Ended)?;
         let snapshot = {
@@ -156,7 +181,8 @@ impl Handle {
             // The board keeps nothing of a read, so there is nothing to redact.
             let shown = if prepared.annotations().read_only { site.clone() } else { site.kept() };
             let (prepared, fetched) = (Arc::clone(&prepared), fetched.take());
-            let queued = Queued { prepared, caller: caller.clone(), site: shown, reply, entered, fetched };
+            let queued =
+                Queued { prepared, caller: caller.clone(), site: shown, reply, entered, fetched };
             let _under_way = self.solo.enter();
             self.solo.submit(queued, &caller.gone).await?;
             let answer = select! {
@@ -177,7 +203,8 @@ impl Handle {
 
     /// Makes a call that no client has asked for: it is neither counted nor logged.
     pub async fn probe(&self, operation: &str) -> Answer {
-        let entry = ops::find(operation).ok_or_else(|| CallError::UnknownOperation(operation.to_owned()))?;
+        let entry = ops::find(operation)
+            .ok_or_else(|| CallError::UnknownOperation(operation.to_owned()))?;
         self.submit(entry, json!({}), &Caller::default(), Instant::now()).await
     }
 
@@ -199,7 +226,8 @@ impl Handle {
         caller: &Caller,
     ) -> Result<(restore_snapshot::Reply, Value), CallError> {
         let entry = const { &Entry::of::<RestoreSnapshot>() };
-        let params = restore_snapshot::Params { seq: Some(document.board.seq), ..Default::default() };
+        let params =
+            restore_snapshot::Params { seq: Some(document.board.seq), ..Default::default() };
         let Typed { prepared, reply } = ops::typed::<RestoreSnapshot>(&params)?;
         let fetched = Fetched::Earlier { document: Box::new(document), snapshot: None, before };
         let json = self.ask(entry, prepared, Some(fetched), caller, Instant::now()).await?;
@@ -211,7 +239,8 @@ impl Handle {
         send_surely(&self.last.sender, Message::StopWaiting);
     }
 
-    /// Returns what `read` makes of the caught-up replica. It runs on the writer's thread, so it must be quick.
+    /// Returns what `read` makes of the caught-up replica. It runs on the writer's thread, so it
+    /// must be quick.
     pub async fn look<T, F>(&self, read: F) -> Result<T, CallError>
     where
         T: Send + 'static,
@@ -253,7 +282,8 @@ pub fn spawn(options: Options) -> Handle {
         // The receiver is gone with the thread, so every call will say that the writer has ended.
         tracing::error!(%error, "the writer's thread could not be started");
     }
-    let last = Arc::new(Stop { sender, leaving, writer: started.ok().map(|one| one.thread().id()) });
+    let last =
+        Arc::new(Stop { sender, leaving, writer: started.ok().map(|one| one.thread().id()) });
     let beside = Arc::new(Semaphore::new(limit::READING.max));
     Handle { solo, beside, feed, metrics, dir, last }
 }

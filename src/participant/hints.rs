@@ -1,4 +1,5 @@
-//! Hints by the operating system that another process has changed something in the board's directory.
+//! Hints by the operating system that another process has changed something in the board's
+//! directory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +11,10 @@ use super::directory::JOURNAL;
 use super::message::Message;
 use crate::statefile::Home;
 
-/// Whether a hint is in the writer's queue: one says as much as many, and many would take the places of calls.
+/// Whether a hint is in the writer's queue: one says as much as many, and many would take the
+/// places of calls.
 #[derive(Clone, Default)]
-pub struct Hint(Arc<AtomicBool>);
+pub(super) struct Hint(Arc<AtomicBool>);
 
 impl Hint {
     fn give(&self, writer: &SyncSender<Message>) {
@@ -23,13 +25,18 @@ impl Hint {
     }
 
     /// Clears the hint before anything is looked at, so that later changes are hinted at again.
-    pub fn take(&self) {
+    pub(super) fn take(&self) {
         self.0.swap(false, Ordering::AcqRel);
     }
 }
 
-/// Starts to watch `dir`: tells the writer that the state file was replaced, or the journal removed.
-pub fn watch(dir: &Home, writer: SyncSender<Message>, given: Hint) -> notify::Result<RecommendedWatcher> {
+/// Starts to watch `dir`: tells the writer that the state file was replaced, or the journal
+/// removed.
+pub(super) fn watch(
+    dir: &Home,
+    writer: SyncSender<Message>,
+    given: Hint,
+) -> notify::Result<RecommendedWatcher> {
     let name = dir.name().to_owned();
     let hint = move |event: notify::Result<Event>| {
         let Ok(event) = event else { return };
@@ -39,10 +46,11 @@ pub fn watch(dir: &Home, writer: SyncSender<Message>, given: Hint) -> notify::Re
             given.give(&writer);
         }
     };
-    // Not writes: a commit makes many here, and each would wake every process. A file that is edited in place is soon
-    // found by the poll.
+    // Not writes: a commit makes many here, and each would wake every process. A file that is
+    // edited in place is soon found by the poll.
     let names = EventKindMask::CREATE | EventKindMask::REMOVE | EventKindMask::MODIFY_NAME;
-    let mut watcher = RecommendedWatcher::new(hint, notify::Config::default().with_event_kinds(names))?;
+    let mut watcher =
+        RecommendedWatcher::new(hint, notify::Config::default().with_event_kinds(names))?;
     watcher.watch(dir, RecursiveMode::NonRecursive)?;
     Ok(watcher)
 }

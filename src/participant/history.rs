@@ -7,7 +7,7 @@ use crate::ops::History;
 use crate::state::event::Recorded;
 use crate::statefile::{self, Home};
 
-pub struct JournalHistory<'a> {
+pub(super) struct JournalHistory<'a> {
     pub journal: &'a SqliteJournal,
     pub dir: &'a Home,
     /// The newest event that may be read: what follows may be of a newer version.

@@ -22,21 +22,35 @@ pub struct Listener {
 
 impl Handle {
     /// Listens for events after `since`, or from now on, for as long as the listener is asked.
-    pub async fn listen(&self, since: Option<u64>, filter: EventFilter) -> Result<Listener, CallError> {
+    pub async fn listen(
+        &self,
+        since: Option<u64>,
+        filter: EventFilter,
+    ) -> Result<Listener, CallError> {
         Listener::new(self.clone(), since, filter).await
     }
 }
 
 impl Listener {
     /// Listens for what comes after `since`, or from now on.
-    pub(super) async fn new(handle: Handle, since: Option<u64>, filter: EventFilter) -> Result<Self, CallError> {
+    pub(super) async fn new(
+        handle: Handle,
+        since: Option<u64>,
+        filter: EventFilter,
+    ) -> Result<Self, CallError> {
         // Subscribes before the head is asked for, so that nothing is missed between the two.
         let head = handle.feed.head();
         let newest = {
             let _turn = handle.feed.turn.lock().await;
             handle.history(u64::MAX, 0).await?.head
         };
-        Ok(Self { seq: since.unwrap_or(newest).min(newest), handle, head, filter, page: VecDeque::new() })
+        Ok(Self {
+            seq: since.unwrap_or(newest).min(newest),
+            handle,
+            head,
+            filter,
+            page: VecDeque::new(),
+        })
     }
 
     /// The seq up to which every event was returned or filtered out.

@@ -41,7 +41,8 @@ impl Others {
     /// Whether all living processes can read the event.
     pub fn admit(&self, state: &State, event: &Event) -> bool {
         let level = event.level();
-        let is_read = level <= state.board().schema_version || self.living().iter().all(|one| one.level >= level);
+        let is_read = level <= state.board().schema_version
+            || self.living().iter().all(|one| one.level >= level);
         if !is_read {
             self.withheld_at.set(Some(Instant::now()));
         }
@@ -64,7 +65,14 @@ pub fn living(dir: &Path) -> Vec<Living> {
             match opened {
                 Ok(file) => file.filter(is_held).map(|file| described(id, &file)),
                 // Nothing says that its process is dead, so it may be one that knows the least.
-                Err(_) => Some(Living { id, level: FIRST, pid: None, machine: None, client: None, ahead: None }),
+                Err(_) => Some(Living {
+                    id,
+                    level: FIRST,
+                    pid: None,
+                    machine: None,
+                    client: None,
+                    ahead: None,
+                }),
             }
         })
         .collect();
@@ -80,7 +88,14 @@ fn described(id: ParticipantId, file: &File) -> Living {
         None => {
             let pid = holder(file);
             // A file lock is held by a process on the same machine.
-            Living { id, level: FIRST, pid, machine: Some(machine()), client: pid.and_then(starter), ahead: None }
+            Living {
+                id,
+                level: FIRST,
+                pid,
+                machine: Some(machine()),
+                client: pid.and_then(starter),
+                ahead: None,
+            }
         }
     }
 }
@@ -89,13 +104,18 @@ fn described(id: ParticipantId, file: &File) -> Living {
 fn holder(file: &File) -> Option<u32> {
     let metadata = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-    holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &format!("{major:02x}:{minor:02x}:{}", metadata.ino()))
+    holder_in(
+        &std::fs::read_to_string("/proc/locks").ok()?,
+        &format!("{major:02x}:{minor:02x}:{}", metadata.ino()),
+    )
 }
 
 /// Finds the holder in lines such as `1: FLOCK  ADVISORY  WRITE 4242 08:02:131 0 EOF`.
 fn holder_in(locks: &str, inode: &str) -> Option<u32> {
     let held = locks.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>());
-    let ours = held.filter(|fields| fields.get(4) == Some(&inode)).find(|fields| fields.first() == Some(&"FLOCK"));
+    let ours = held
+        .filter(|fields| fields.get(4) == Some(&inode))
+        .find(|fields| fields.first() == Some(&"FLOCK"));
     ours?.get(3)?.parse().ok().filter(|pid| *pid > 0)
 }
 
@@ -104,7 +124,8 @@ fn starter(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The program's own name is in brackets and may hold anything.
     let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
-    let comm = std::fs::read_to_string(format!("/proc/{parent}/comm")).ok().filter(|_| parent > 1)?;
+    let comm =
+        std::fs::read_to_string(format!("/proc/{parent}/comm")).ok().filter(|_| parent > 1)?;
     Some(name(comm.trim()))
 }
 
@@ -133,7 +154,9 @@ mod tests {
         );
         assert_eq!(found[0].client.as_deref(), Some("codex-mcp-client"));
         assert!(
-            found.iter().all(|one| one.pid == Some(std::process::id()) && one.machine == Some(machine())),
+            found
+                .iter()
+                .all(|one| one.pid == Some(std::process::id()) && one.machine == Some(machine())),
             "{found:?}"
         );
         let others = Others::new(dir.clone(), ParticipantId::trusted("p-new"));
@@ -161,7 +184,8 @@ mod tests {
         let state = State::new();
         let mut document = state.to_document();
         document.board.schema_version = FIRST + 1;
-        let newer = Event::StateRestored { restored_seq: 0, snapshot: None, document: Box::new(document) };
+        let newer =
+            Event::StateRestored { restored_seq: 0, snapshot: None, document: Box::new(document) };
         assert!(!others.admit(&state, &newer));
         assert!(others.withheld_at().is_some());
         assert!(others.admit(&state, &Event::Resumed {}), "it reads that");

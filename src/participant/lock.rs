@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::directory::{
-    DirectoryError, Identity, JOURNAL, LOCK, LOG_FILES, NO_FILE, STATE_LOCK, failed, identity_in, opened,
+    DirectoryError, Identity, JOURNAL, LOCK, LOG_FILES, NO_FILE, STATE_LOCK, failed, identity_in,
+    opened,
 };
 use super::error::BoardError;
 use crate::clock::{BoardClock, Mark, SystemClock, boot};
@@ -17,8 +18,8 @@ use crate::private::{self, Dir, Purpose};
 use crate::state::time::Timestamp;
 use crate::statefile::Left;
 
-/// Where `lock` holds what was left in the state file's place, as JSON: after the signer's line, and before how long
-/// the machine has slept. Offsets and lengths in bytes.
+/// Where `lock` holds what was left in the state file's place, as JSON: after the signer's line,
+/// and before how long the machine has slept. Offsets and lengths in bytes.
 const LEFT_AT: u64 = 11;
 const LEFT_BYTES: usize = 330;
 const SLEPT_AT: u64 = LEFT_AT + LEFT_BYTES as u64 + 1;
@@ -33,15 +34,16 @@ const MARK_BYTES: usize = 80;
 /// How long a caller waits for a lock before it gives up.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The board's two locks. The holder of the journal's may append to it, the holder of the state file's may replace
-/// that, and the holder of both has the board to itself. Who holds the state file's never waits for the journal's,
-/// which would be a deadlock.
+/// The board's two locks. The holder of the journal's may append to it, the holder of the state
+/// file's may replace that, and the holder of both has the board to itself. Who holds the state
+/// file's never waits for the journal's, which would be a deadlock.
 pub struct BoardLock {
     dir: PathBuf,
     handle: Dir,
     journal: Held,
     state_file: Held,
-    /// The state file's lock file, opened again for the thread that waits for it, once there is one.
+    /// The state file's lock file, opened again for the thread that waits for it, once there is
+    /// one.
     turn: OnceCell<Arc<File>>,
     /// Names and identities of the files that the journal is made of.
     files: Vec<(&'static str, Identity)>,
@@ -59,8 +61,9 @@ struct Held {
 impl Held {
     fn open(dir: &Dir, name: &'static str, purpose: Purpose) -> Result<Self, DirectoryError> {
         let path = dir.path().join(name);
-        let file =
-            dir.open_file(name, purpose)?.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
+        let file = dir
+            .open_file(name, purpose)?
+            .ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
         let metadata = file.metadata().map_err(failed("look at", &path))?;
         Ok(Self { name, file, identity: (metadata.dev(), metadata.ino()) })
     }
@@ -80,7 +83,11 @@ impl Held {
     fn another(&self, dir: &Path) -> Result<File, DirectoryError> {
         let found = Self::open(&opened(dir)?, self.name, Purpose::Read)?;
         let is_same = found.identity == self.identity;
-        if is_same { Ok(found.file) } else { Err(DirectoryError::Replaced { path: dir.to_owned() }) }
+        if is_same {
+            Ok(found.file)
+        } else {
+            Err(DirectoryError::Replaced { path: dir.to_owned() })
+        }
     }
 }
 
@@ -93,18 +100,23 @@ impl BoardLock {
         Ok(Self { dir: dir.to_owned(), handle, journal, state_file, turn, files, left })
     }
 
-    /// Opens the lock files that are at their paths now. A lock whose file is still the same stays held.
+    /// Opens the lock files that are at their paths now. A lock whose file is still the same stays
+    /// held.
     pub fn anew(&self) -> Result<Self, DirectoryError> {
         let mut found = Self::open(&self.dir)?;
-        for (new, old) in [(&mut found.journal, &self.journal), (&mut found.state_file, &self.state_file)] {
+        for (new, old) in
+            [(&mut found.journal, &self.journal), (&mut found.state_file, &self.state_file)]
+        {
             if new.identity == old.identity {
-                new.file = old.file.try_clone().map_err(failed("open", &self.dir.join(new.name)))?;
+                new.file =
+                    old.file.try_clone().map_err(failed("open", &self.dir.join(new.name)))?;
             }
         }
         Ok(found)
     }
 
-    /// A duplicate handle of the journal's lock file, which shares the lock, for the thread that waits for it.
+    /// A duplicate handle of the journal's lock file, which shares the lock, for the thread that
+    /// waits for it.
     pub fn handle(&self) -> io::Result<File> {
         self.journal.file.try_clone()
     }
@@ -141,9 +153,13 @@ impl BoardLock {
         self.state_file.release();
     }
 
-    /// Acquires and signs both locks, waiting for at most `patience`. If one does not come, neither is held, and the
-    /// pid of its holder is returned, if known.
-    pub fn acquire_within(&self, patience: Duration, pid: u32) -> io::Result<Result<(), Option<u32>>> {
+    /// Acquires and signs both locks, waiting for at most `patience`. If one does not come, neither
+    /// is held, and the pid of its holder is returned, if known.
+    pub fn acquire_within(
+        &self,
+        patience: Duration,
+        pid: u32,
+    ) -> io::Result<Result<(), Option<u32>>> {
         let start = Instant::now();
         for held in [&self.journal, &self.state_file] {
             if !private::lock_within(&held.file, patience.saturating_sub(start.elapsed()))? {
@@ -183,7 +199,8 @@ impl BoardLock {
         signer(&opened(&self.dir).ok()?.open_file(name, Purpose::Read).ok()??)
     }
 
-    /// Notes in the lock file which state files the projections have left, for every process that will find one.
+    /// Notes in the lock file which state files the projections have left, for every process that
+    /// will find one.
     pub fn leave(&self, left: Left) -> io::Result<()> {
         let mut text = serde_json::to_vec(&left)?;
         text.resize(text.len().max(LEFT_BYTES), b' ');
@@ -207,8 +224,8 @@ impl BoardLock {
         last.1.clone()
     }
 
-    /// Notes in the lock file how many milliseconds this machine has slept since it booted: the next process has no
-    /// earlier clock reading of its own.
+    /// Notes in the lock file how many milliseconds this machine has slept since it booted: the
+    /// next process has no earlier clock reading of its own.
     pub fn note_slept(&self, millis: i64) -> io::Result<()> {
         let text = format!("{} {millis}", boot());
         self.journal.file.write_all_at(format!("{text:<SLEPT_BYTES$}\n").as_bytes(), SLEPT_AT)
@@ -222,9 +239,12 @@ impl BoardLock {
         millis.parse().ok().filter(|_| noted_in == boot())
     }
 
-    /// Notes in the lock file what the board's time is. Needs no lock: all processes note the same, earlier or later.
+    /// Notes in the lock file what the board's time is. Needs no lock: all processes note the same,
+    /// earlier or later.
     pub fn note_mark(&self, mark: &Mark) -> io::Result<()> {
-        self.journal.file.write_all_at(format!("{:<MARK_BYTES$}\n", mark.to_string()).as_bytes(), MARK_AT)
+        self.journal
+            .file
+            .write_all_at(format!("{:<MARK_BYTES$}\n", mark.to_string()).as_bytes(), MARK_AT)
     }
 
     /// What [`note_mark`](Self::note_mark) noted last.
@@ -242,24 +262,31 @@ impl BoardLock {
         noted_state_file(&self.journal.file)
     }
 
-    /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it
-    /// open.
-    pub fn settle_journal(&mut self, database: Identity, has_log: bool) -> Result<(), DirectoryError> {
+    /// Remembers which files the journal is made of: `database`, and its log, which is there while
+    /// this process has it open.
+    pub fn settle_journal(
+        &mut self,
+        database: Identity,
+        has_log: bool,
+    ) -> Result<(), DirectoryError> {
         let log = if has_log { self.log_files()? } else { Vec::new() };
         self.files = vec![(JOURNAL, database)];
         self.files.extend(log);
         Ok(())
     }
 
-    /// The identities of the log and its index. A file that is gone already gets one that no file has, so that it will
-    /// be missed.
+    /// The identities of the log and its index. A file that is gone already gets one that no file
+    /// has, so that it will be missed.
     pub fn log_files(&self) -> Result<Vec<(&'static str, Identity)>, DirectoryError> {
         let file = |name| Ok((name, identity_in(&self.dir, name)?.unwrap_or(NO_FILE)));
         LOG_FILES.into_iter().map(file).collect()
     }
 
     /// Whether all of `files` existed and are still the log and its index.
-    pub fn has_log_files(&self, files: &[(&'static str, Identity)]) -> Result<bool, DirectoryError> {
+    pub fn has_log_files(
+        &self,
+        files: &[(&'static str, Identity)],
+    ) -> Result<bool, DirectoryError> {
         Ok(files.iter().all(|(_, identity)| *identity != NO_FILE) && self.log_files()? == files)
     }
 
@@ -267,7 +294,8 @@ impl BoardLock {
         [&self.journal, &self.state_file].map(|held| (held.name, held.identity))
     }
 
-    /// The locks and the journal must still be the files at their paths, or writing would go nowhere.
+    /// The locks and the journal must still be the files at their paths, or writing would go
+    /// nowhere.
     pub fn verify(&self) -> Result<(), DirectoryError> {
         let replaced = || DirectoryError::Replaced { path: self.dir.clone() };
         let another;
@@ -285,8 +313,8 @@ impl BoardLock {
         Ok(())
     }
 
-    /// Whether a lock file was deleted. One that was only renamed is not noticed, which makes this cheaper than
-    /// [`verify`](Self::verify).
+    /// Whether a lock file was deleted. One that was only renamed is not noticed, which makes this
+    /// cheaper than [`verify`](Self::verify).
     pub fn is_deleted(&self) -> bool {
         [&self.journal, &self.state_file].iter().any(|held| private::is_deleted(&held.file))
     }
@@ -319,12 +347,14 @@ pub fn state_file_of(dir: &Path) -> Option<String> {
     noted_state_file(&Dir::open(dir).ok()??.open_file(LOCK, Purpose::Read).ok()??)
 }
 
-/// The newest mark of the board's time that is noted in the lock file of `dir`, which is not made for this.
+/// The newest mark of the board's time that is noted in the lock file of `dir`, which is not made
+/// for this.
 pub fn mark_of(dir: &Path) -> Option<Mark> {
     noted_mark(&Dir::open(dir).ok()??.open_file(LOCK, Purpose::Read).ok()??)
 }
 
-/// The time of the board in `dir`, for what is decided without opening it; the wall clock's where there is none.
+/// The time of the board in `dir`, for what is decided without opening it; the wall clock's where
+/// there is none.
 pub fn board_time(dir: &Path) -> Timestamp {
     BoardClock::new(Box::new(SystemClock), mark_of(dir).as_ref()).now(Timestamp::default())
 }
@@ -344,7 +374,11 @@ fn noted_state_file(lock: &File) -> Option<String> {
 
 fn sign(lock: &File, pid: u32) -> io::Result<()> {
     // Usually the same process held it last, and reading is cheaper than writing.
-    if signer(lock) == Some(pid) { Ok(()) } else { lock.write_all_at(format!("{pid:<10}\n").as_bytes(), 0) }
+    if signer(lock) == Some(pid) {
+        Ok(())
+    } else {
+        lock.write_all_at(format!("{pid:<10}\n").as_bytes(), 0)
+    }
 }
 
 /// The process that last acquired this lock, if it signed it.
@@ -356,7 +390,8 @@ pub fn signer(lock: &File) -> Option<u32> {
 
 /// Waits for the board's locks as long as a call would.
 pub fn acquire(lock: &BoardLock) -> Result<(), BoardError> {
-    let failed = |source| BoardError::Io { action: "cannot take the board's lock".to_owned(), source };
+    let failed =
+        |source| BoardError::Io { action: "cannot take the board's lock".to_owned(), source };
     let acquired = lock.acquire_within(LOCK_PATIENCE, std::process::id()).map_err(failed)?;
     acquired.map_err(|holder| BoardError::Locked { holder, seconds: LOCK_PATIENCE.as_secs() })
 }

@@ -6,16 +6,21 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 use super::message::Message;
 
-pub struct Locker {
+pub(super) struct Locker {
     requests: Sender<()>,
     /// Whether the lock has been requested and no answer has come yet.
     pub waiting: bool,
-    /// The generation of the lock file. Answers from the lockers of earlier lock files may still come.
+    /// The generation of the lock file. Answers from the lockers of earlier lock files may still
+    /// come.
     pub generation: u64,
 }
 
 impl Locker {
-    pub fn spawn(lock: File, generation: u64, writer: SyncSender<Message>) -> io::Result<Self> {
+    pub(super) fn spawn(
+        lock: File,
+        generation: u64,
+        writer: SyncSender<Message>,
+    ) -> io::Result<Self> {
         let (requests, receiver) = channel();
         std::thread::Builder::new()
             .name("locker".to_owned())
@@ -24,7 +29,7 @@ impl Locker {
     }
 
     /// Requests the lock; the writer is sent `Locked` when this process has it.
-    pub fn request(&mut self) {
+    pub(super) fn request(&mut self) {
         if !self.waiting {
             self.waiting = self.requests.send(()).is_ok();
         }

@@ -31,8 +31,8 @@ pub(crate) enum Message {
     Look(Look),
     /// Copies the caught-up replica, for a read that is made beside the writer.
     Snapshot(oneshot::Sender<Result<Box<Snapshot>, CallError>>),
-    /// The locker's answer to a request for the journal's lock; ignored unless `generation` is that of the present lock
-    /// file.
+    /// The locker's answer to a request for the journal's lock; ignored unless `generation` is that
+    /// of the present lock file.
     Locked {
         acquired: io::Result<()>,
         generation: u64,
@@ -102,12 +102,18 @@ pub(super) fn waited(call: &Queued) -> Duration {
     Duration::from_secs(call.prepared.wait_seconds().min(limit::WAIT.max as u64))
 }
 
-/// Sends a message that nobody will send again: a full queue must neither lose it nor hold the sender up.
+/// Sends a message that nobody will send again: a full queue must neither lose it nor hold the
+/// sender up.
 pub(super) fn send_surely(sender: &SyncSender<Message>, message: Message) {
     if let Err(TrySendError::Full(message)) = sender.try_send(message) {
         let sender = sender.clone();
-        // If there is no thread for it, the message is lost, and the calls in the queue end by themselves.
-        drop(thread::Builder::new().name("sender".to_owned()).spawn(move || drop(sender.send(message))));
+        // If there is no thread for it, the message is lost, and the calls in the queue end by
+        // themselves.
+        drop(
+            thread::Builder::new()
+                .name("sender".to_owned())
+                .spawn(move || drop(sender.send(message))),
+        );
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder, prometheus_text, text as open_metrics};
+use prometheus_client::encoding::{
+    EncodeLabelSet, LabelSetEncoder, prometheus_text, text as open_metrics,
+};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -18,7 +20,7 @@ use crate::state::event::Recorded;
 const TURNED_AWAY: [&str; 2] = ["401", "403"];
 
 /// Counters and histograms of one process since its start.
-pub struct Metrics {
+pub(super) struct Metrics {
     calls: Family<Called, Counter>,
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     batch: Histogram,
@@ -27,7 +29,8 @@ pub struct Metrics {
     registry: Registry,
 }
 
-/// The forms of the text for Prometheus: its own, and OpenMetrics, which names counters without `_total` in comments.
+/// The forms of the text for Prometheus: its own, and OpenMetrics, which names counters without
+/// `_total` in comments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     Plain,
@@ -57,11 +60,12 @@ impl EncodeLabelSet for Called {
 }
 
 impl Metrics {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let calls = Family::default();
         // From 100 µs to 105 s: a long poll takes up to 50 s.
-        let seconds =
-            Family::new_with_constructor((|| Histogram::new(exponential_buckets(0.000_1, 4.0, 11))) as fn() -> _);
+        let seconds = Family::new_with_constructor(
+            (|| Histogram::new(exponential_buckets(0.000_1, 4.0, 11))) as fn() -> _,
+        );
         let batch = Histogram::new(exponential_buckets(1.0, 2.0, 7));
         let events = Family::<Label, Counter>::default();
         // Shown before it first happens, because people set alerts on it.
@@ -72,39 +76,54 @@ impl Metrics {
         }
         let mut registry = Registry::with_prefix("callboard");
         registry.register("calls", "Calls answered by this process", Clone::clone(&calls));
-        registry.register_with_unit("call", "From a call to its answer", Unit::Seconds, Clone::clone(&seconds));
+        registry.register_with_unit(
+            "call",
+            "From a call to its answer",
+            Unit::Seconds,
+            Clone::clone(&seconds),
+        );
         registry.register("commit_batch_calls", "Calls committed together", batch.clone());
-        registry.register("events", "Events of the board that this process has seen", Clone::clone(&events));
-        let help = "HTTP requests refused: 401 without a good token, 403 by a host, an origin or a role not allowed";
+        registry.register(
+            "events",
+            "Events of the board that this process has seen",
+            Clone::clone(&events),
+        );
+        let help = "HTTP requests refused: 401 without a good token, 403 by a host, an origin or \
+                    a role not allowed";
         registry.register("http_turned_away", help, Clone::clone(&turned_away));
         Self { calls, seconds, batch, events, turned_away, registry }
     }
 
-    pub fn called(&self, operation: &'static str, answer: &Result<Value, CallError>, took: Duration) {
+    pub(super) fn called(
+        &self,
+        operation: &'static str,
+        answer: &Result<Value, CallError>,
+        took: Duration,
+    ) {
         let outcome = outcome(answer);
         self.calls.get_or_create(&Called { operation, outcome }).inc();
         self.seconds.get_or_create(&Label("operation", operation)).observe(took.as_secs_f64());
     }
 
-    pub fn committed(&self, calls: usize) {
+    pub(super) fn committed(&self, calls: usize) {
         self.batch.observe(calls as f64);
     }
 
-    pub fn happened(&self, events: &[Recorded]) {
+    pub(super) fn happened(&self, events: &[Recorded]) {
         for recorded in events {
             self.events.get_or_create(&Label("kind", recorded.event.kind())).inc();
         }
     }
 
     /// Counts an HTTP response of this status, if it is one of those that are counted.
-    pub fn answered(&self, status: u16) {
+    pub(super) fn answered(&self, status: u16) {
         if let Some(status) = TURNED_AWAY.iter().find(|name| name.parse() == Ok(status)) {
             self.turned_away.get_or_create(&Label("status", status)).inc();
         }
     }
 
     /// All metrics as text, with gauges from `health_check`'s present reply.
-    pub fn text(&self, health: &Value, form: Form) -> String {
+    pub(super) fn text(&self, health: &Value, form: Form) -> String {
         let mut text = String::new();
         for registry in [&self.registry, &present(health)] {
             let end = text.strip_suffix("# EOF\n").map_or(text.len(), str::len);
@@ -123,7 +142,7 @@ impl Metrics {
 }
 
 /// The name of an outcome in logs and metrics.
-pub fn outcome(answer: &Result<Value, CallError>) -> &'static str {
+pub(super) fn outcome(answer: &Result<Value, CallError>) -> &'static str {
     match answer {
         Ok(_) => "ok",
         Err(CallError::Refused(_) | CallError::UnknownOperation(_)) => "refused",
@@ -136,7 +155,9 @@ fn present(health: &Value) -> Registry {
     let mut registry = Registry::with_prefix("callboard");
     let tasks = Family::<Label, Gauge>::default();
     for status in ["available", "ready", "claimed", "in_progress", "failed"] {
-        tasks.get_or_create(&Label("status", status)).set(health["queue"][status].as_i64().unwrap_or_default());
+        tasks
+            .get_or_create(&Label("status", status))
+            .set(health["queue"][status].as_i64().unwrap_or_default());
     }
     registry.register("tasks", "Tasks by status; ready ones are available, too", tasks);
     let mut gauge = |name: &str, help: &str, value: &Value| {
@@ -149,12 +170,20 @@ fn present(health: &Value) -> Registry {
         "Age of the oldest task that could be claimed",
         &health["queue"]["oldest_ready_seconds"],
     );
-    gauge("state_file_lag_events", "Events that the state file is behind", &health["state_file_lag"]);
+    gauge(
+        "state_file_lag_events",
+        "Events that the state file is behind",
+        &health["state_file_lag"],
+    );
     gauge("seq", "The newest event", &health["seq"]);
     gauge("agents_present", "Agents whose process lives", &health["agents_present"]);
     gauge("participants", "Living processes that agents act through", &health["participants"]);
     gauge("uptime_seconds", "Since this process started", &health["uptime_seconds"]);
     let degraded = health["reasons"].as_array().map_or(0, Vec::len);
-    gauge("degraded_reasons", "What does not work as it should; health_check says what", &Value::from(degraded));
+    gauge(
+        "degraded_reasons",
+        "What does not work as it should; health_check says what",
+        &Value::from(degraded),
+    );
     registry
 }

@@ -1,5 +1,6 @@
-//! What each process that stays says of itself in the file of its presence lock: which level of events it knows, and
-//! where a person finds it. In no event, because older processes would read that differently.
+//! What each process that stays says of itself in the file of its presence lock: which level of
+//! events it knows, and where a person finds it. In no event, because older processes would read
+//! that differently.
 
 use std::fs::File;
 use std::io;
@@ -24,14 +25,21 @@ pub struct Note {
     pub(super) machine: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<String>,
-    /// By how many milliseconds the process's wall clock is ahead of the board's time, if that is worth a word.
+    /// By how many milliseconds the process's wall clock is ahead of the board's time, if that is
+    /// worth a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ahead: Option<i64>,
 }
 
 impl Note {
     pub fn of_this_process() -> Self {
-        Self { level: VERSION, pid: std::process::id(), machine: machine(), client: None, ahead: None }
+        Self {
+            level: VERSION,
+            pid: std::process::id(),
+            machine: machine(),
+            client: None,
+            ahead: None,
+        }
     }
 
     /// Adds the name that the client gives itself. Returns whether that is news.

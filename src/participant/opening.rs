@@ -20,14 +20,15 @@ use crate::state::limit::KEYS_REMEMBERED;
 use crate::state::{Envelope, State};
 use crate::statefile::{self, FileIdentity, Found, Home, Left, Projection};
 
-/// How long a start leaves it to living processes to rebuild the board. Those look at it more often than that.
+/// How long a start leaves it to living processes to rebuild the board. Those look at it more often
+/// than that.
 const PATIENCE_WITH_THE_LIVING: Duration = Duration::from_secs(3);
 
 const OTHER_HISTORY: &str = "it is of another history";
 
 impl Board {
     /// Loads the board that is there. Without an `author` nothing is repaired.
-    pub fn open(dir: &Path, author: Option<&Author>) -> Result<Self, BoardError> {
+    pub(super) fn open(dir: &Path, author: Option<&Author>) -> Result<Self, BoardError> {
         directory::inspect(dir)?;
         let_the_living_rebuild(dir, author);
         let lock = BoardLock::open(dir)?;
@@ -42,8 +43,14 @@ impl Board {
         }
     }
 
-    /// Makes the board, whose state file gets the `name`, unless another process has made it meanwhile.
-    pub fn create(dir: &Path, author: &Author, board_id: &str, name: Option<&str>) -> Result<Self, BoardError> {
+    /// Makes the board, whose state file gets the `name`, unless another process has made it
+    /// meanwhile.
+    pub(super) fn create(
+        dir: &Path,
+        author: &Author,
+        board_id: &str,
+        name: Option<&str>,
+    ) -> Result<Self, BoardError> {
         directory::prepare(dir)?;
         let_the_living_rebuild(dir, Some(author));
         let lock = BoardLock::open(dir)?;
@@ -59,7 +66,8 @@ impl Board {
         Ok(board)
     }
 
-    /// Begins the board under its locks. One that another process has made meanwhile must have the `name`.
+    /// Begins the board under its locks. One that another process has made meanwhile must have the
+    /// `name`.
     fn make(
         dir: &Path,
         lock: &BoardLock,
@@ -74,29 +82,43 @@ impl Board {
         Self::begin(dir, author, board_id)
     }
 
-    /// Makes the journal with its first event: a new board, the import of a state file that is there, or a recovery
-    /// from what is left of a board, of which the report is returned.
+    /// Makes the journal with its first event: a new board, the import of a state file that is
+    /// there, or a recovery from what is left of a board, of which the report is returned.
     fn begin(dir: &Path, author: &Author, board_id: &str) -> Result<Option<String>, BoardError> {
         let first = match statefile::load(dir)? {
-            None if recovery::evidence(dir).is_empty() => Event::BoardCreated { board_id: board_id.to_owned() },
+            None if recovery::evidence(dir).is_empty() => {
+                Event::BoardCreated { board_id: board_id.to_owned() }
+            }
             Some(Found::Foreign { document, notes }) => {
-                keep_copy(dir).map_err(|source| io_error("cannot copy the state file in", dir, source))?;
+                keep_copy(dir)
+                    .map_err(|source| io_error("cannot copy the state file in", dir, source))?;
                 notes.iter().for_each(|note| tracing::warn!("state file: {note}"));
                 imported("typescript-broker", *document, board_id)
             }
             None | Some(Found::Sound(_) | Found::Unsound { .. }) => {
                 let plan = recovery::plan(dir)?;
-                return match plan.finds_nothing() {
-                    true => Err(nothing_sound(dir, plan.faults().join("; "))),
-                    false => plan.carry_out(author).map(Some),
+                return if plan.finds_nothing() {
+                    Err(nothing_sound(dir, plan.faults().join("; ")))
+                } else {
+                    plan.carry_out(author).map(Some)
                 };
             }
         };
         let participant = &author.participant;
-        let envelope = Envelope { at: author.now, participant: participant.clone(), actor: None, idempotency: None };
+        let envelope = Envelope {
+            at: author.now,
+            participant: participant.clone(),
+            actor: None,
+            idempotency: None,
+        };
         let mut state = State::new();
         let first = state.record(first, &envelope)?;
-        SqliteJournal::create_with(dir, board_id, &BatchId::new(format!("{participant}/0")), &[first])?;
+        SqliteJournal::create_with(
+            dir,
+            board_id,
+            &BatchId::new(format!("{participant}/0")),
+            &[first],
+        )?;
         // Until it is replaced, the imported file is another board's.
         Projection::new(dir)
             .write(&mut state)
@@ -104,15 +126,17 @@ impl Board {
             .map_err(|source| io_error("cannot write the state file in", dir, source))
     }
 
-    /// Loads the board, and repairs it if it is damaged and enough is sound: under the lock and after a second look,
-    /// because another process may have done so. A file that somebody has edited is not damaged: the projection keeps
-    /// it as an edit.
+    /// Loads the board, and repairs it if it is damaged and enough is sound: under the lock and
+    /// after a second look, because another process may have done so. A file that somebody has
+    /// edited is not damaged: the projection keeps it as an edit.
     fn load(home: Home, mut lock: BoardLock, author: Option<&Author>) -> Result<Self, BoardError> {
         let dir = &home;
         let restored = directory::restored(dir);
         let (mut has_lock, mut is_edited) = (false, false);
         let loaded = match (Loaded::read(dir), author) {
-            (Err(BoardError::StateFileUnsound(_)), None) => Loaded::without_file(dir).map(|loaded| (loaded, None)),
+            (Err(BoardError::StateFileUnsound(_)), None) => {
+                Loaded::without_file(dir).map(|loaded| (loaded, None))
+            }
             (Err(error), Some(author)) if error.is_damage() => {
                 edits::let_settle(dir, &lock);
                 acquire(&lock)?;
@@ -120,7 +144,8 @@ impl Board {
                 let again = Loaded::read(dir).map(|loaded| (loaded, None));
                 again.or_else(|error| {
                     is_edited = matches!(error, BoardError::StateFileUnsound(_))
-                        && SqliteJournal::open(dir).is_ok_and(|journal| edits::is_edit(dir, &lock, &journal));
+                        && SqliteJournal::open(dir)
+                            .is_ok_and(|journal| edits::is_edit(dir, &lock, &journal));
                     match error {
                         _ if is_edited => Ok((Loaded::without_file(dir)?, None)),
                         error if error.is_damage() => {
@@ -201,8 +226,10 @@ impl Loaded {
         let mut outdated = None;
         let mut projection = Projection::new(dir);
         let mut state = start(&journal, &mut projection)?;
-        if let Some(before) = state.seq().checked_sub(1).filter(|before| *before >= journal.base()) {
-            // Nothing else reads the event that the state file ends with, and what comes next is chained to it.
+        if let Some(before) = state.seq().checked_sub(1).filter(|before| *before >= journal.base())
+        {
+            // Nothing else reads the event that the state file ends with, and what comes next is
+            // chained to it.
             match journal.read_from(before, 1) {
                 Err(error @ JournalError::UnknownKind { .. }) => outdated = Some(error.to_string()),
                 read => {
@@ -238,27 +265,33 @@ pub fn is_begun(dir: &Path) -> bool {
         || !recovery::evidence(dir).is_empty()
 }
 
-/// The state for reads while there is no journal: what the state file shows or, if that is not sound, the newest sound
-/// snapshot or spare, and then a text that says so. The first write will import it.
-pub fn before_first_write(dir: &Path) -> Result<(State, Option<String>), BoardError> {
+/// The state for reads while there is no journal: what the state file shows or, if that is not
+/// sound, the newest sound snapshot or spare, and then a text that says so. The first write will
+/// import it.
+pub(super) fn before_first_write(dir: &Path) -> Result<(State, Option<String>), BoardError> {
     if std::fs::symlink_metadata(dir).is_err() {
         return Ok((State::new(), None));
     }
     directory::inspect(dir)?;
     match statefile::load(dir)? {
-        Some(Found::Foreign { document, .. } | Found::Sound(document)) => Ok((State::from_document(*document), None)),
+        Some(Found::Foreign { document, .. } | Found::Sound(document)) => {
+            Ok((State::from_document(*document), None))
+        }
         None if recovery::evidence(dir).is_empty() => Ok((State::new(), None)),
         found @ (Some(Found::Unsound { .. }) | None) => {
             let of_file = match found {
                 Some(Found::Unsound { reason }) => format!("the state file is not sound: {reason}"),
                 _ => "no state file".to_owned(),
             };
-            let newest = recovery::earlier(dir).into_iter().max_by_key(|(document, _)| document.board.seq);
-            let unsound = || nothing_sound(dir, format!("no journal, no sound snapshot, and {of_file}"));
+            let newest =
+                recovery::earlier(dir).into_iter().max_by_key(|(document, _)| document.board.seq);
+            let unsound =
+                || nothing_sound(dir, format!("no journal, no sound snapshot, and {of_file}"));
             let (document, name) = newest.ok_or_else(unsound)?;
             let lost = format!(
-                "there is no journal, and {of_file}: this is the state after event {} from {name}, and what came after \
-                 it is lost; `callboard doctor` says more, and the next writing call goes on from here",
+                "there is no journal, and {of_file}: this is the state after event {} from \
+                 {name}, and what came after it is lost; `callboard doctor` says more, and the \
+                 next writing call goes on from here",
                 document.board.seq
             );
             Ok((State::from_document(document), Some(lost)))
@@ -266,8 +299,9 @@ pub fn before_first_write(dir: &Path) -> Result<(State, Option<String>), BoardEr
     }
 }
 
-/// Completes the remaking of a journal in which a process died, and returns whether there was one to complete. The
-/// state file was written before it began. A remade copy that is damaged, too, does not count.
+/// Completes the remaking of a journal in which a process died, and returns whether there was one
+/// to complete. The state file was written before it began. A remade copy that is damaged, too,
+/// does not count.
 fn is_remade(dir: &Path) -> Result<bool, BoardError> {
     let Ok(Some(shown)) = statefile::seq_of(dir) else { return Ok(false) };
     match SqliteJournal::finish_remake(dir, &shown.board_id, shown.seq) {
@@ -278,14 +312,18 @@ fn is_remade(dir: &Path) -> Result<bool, BoardError> {
 
 fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
     let mut reason = reason.into();
-    if let Some(aside) = recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED)) {
-        reason
-            .push_str(&format!("; a restore has moved one to {aside}: to go on from that, move what is in there back"));
+    if let Some(aside) =
+        recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED))
+    {
+        reason.push_str(&format!(
+            "; a restore has moved one to {aside}: to go on from that, move what is in there back"
+        ));
     }
     BoardError::NothingSound { path: Home::of(dir).file(), reason }
 }
 
-/// Waits for living processes to rebuild a board whose journal or log is missing: they know more than the other files.
+/// Waits for living processes to rebuild a board whose journal or log is missing: they know more
+/// than the other files.
 fn let_the_living_rebuild(dir: &Path, author: Option<&Author>) {
     let start = Instant::now();
     while directory::is_incomplete(dir)
@@ -296,9 +334,13 @@ fn let_the_living_rebuild(dir: &Path, author: Option<&Author>) {
     }
 }
 
-/// The state on which the journal's tail is replayed: the state file's if that is sound and this board's, the empty one
-/// if there is no file.
-fn starting_state(dir: &Path, journal: &SqliteJournal, projection: &mut Projection) -> Result<State, BoardError> {
+/// The state on which the journal's tail is replayed: the state file's if that is sound and this
+/// board's, the empty one if there is no file.
+fn starting_state(
+    dir: &Path,
+    journal: &SqliteJournal,
+    projection: &mut Projection,
+) -> Result<State, BoardError> {
     let board_id = journal.board_id()?;
     match found_by(dir, || projection.load())? {
         None => Ok(State::new()),
@@ -314,10 +356,12 @@ fn starting_state(dir: &Path, journal: &SqliteJournal, projection: &mut Projecti
     }
 }
 
-/// Notes the present state file in the lock as left by a projection, so that it is not taken for somebody's edit.
+/// Notes the present state file in the lock as left by a projection, so that it is not taken for
+/// somebody's edit.
 fn leave_what_is_there(lock: &BoardLock, dir: &Path) {
     let seq = statefile::seq_of(dir).ok().flatten().map_or(0, |head| head.seq);
-    let left = FileIdentity::of(dir).and_then(|file| lock.leave(Left::new(file.into_iter().collect(), seq)));
+    let left = FileIdentity::of(dir)
+        .and_then(|file| lock.leave(Left::new(file.into_iter().collect(), seq)));
     if let Err(error) = left {
         tracing::debug!(%error, "the state file may be taken for an edit");
     }
@@ -329,11 +373,14 @@ fn keep_copy(dir: &Path) -> io::Result<()> {
     let copy_of = |number: u64| dir.join(format!("{}.imported-{number}", home.name()));
     let original = fs_err::read(home.file())?;
     let mut options = fs_err::OpenOptions::new();
-    let options = fs_err::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);
+    let options =
+        fs_err::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);
     for number in 1.. {
         match options.open(copy_of(number)) {
             Ok(mut copy) => {
-                return copy.write_all(&original).inspect_err(|_| drop(fs_err::remove_file(copy_of(number))));
+                return copy
+                    .write_all(&original)
+                    .inspect_err(|_| drop(fs_err::remove_file(copy_of(number))));
             }
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             // A start that did not finish has left it.
@@ -344,14 +391,16 @@ fn keep_copy(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether `path` is a copy of `original`. It is read only if it is a regular file of the same length.
+/// Whether `path` is a copy of `original`. It is read only if it is a regular file of the same
+/// length.
 fn is_copy(path: &Path, original: &[u8]) -> bool {
-    let is_as_long =
-        fs_err::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == original.len() as u64);
+    let is_as_long = fs_err::symlink_metadata(path)
+        .is_ok_and(|found| found.is_file() && found.len() == original.len() as u64);
     is_as_long && fs_err::read(path).is_ok_and(|copy| copy == original)
 }
 
-/// The event that imports `document`. Presence does not carry over: the processes are not on this board.
+/// The event that imports `document`. Presence does not carry over: the processes are not on this
+/// board.
 fn imported(source: &str, mut document: Document, board_id: &str) -> Event {
     document.board.board_id = board_id.to_owned();
     document.participants.clear();

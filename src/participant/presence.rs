@@ -12,8 +12,8 @@ use crate::private::{Dir, Purpose};
 use crate::state::id::ParticipantId;
 use crate::state::time::Timestamp;
 
-/// Most attempts to acquire a presence lock. Each fails only if another process takes this one for dead at that very
-/// moment, which it checks once a second.
+/// Most attempts to acquire a presence lock. Each fails only if another process takes this one for
+/// dead at that very moment, which it checks once a second.
 const ACQUIRED_AT_MOST: usize = 100;
 
 /// Proof that a process is alive: a locked file that the kernel frees when the process ends.
@@ -23,8 +23,9 @@ pub struct PresenceLock {
 }
 
 impl PresenceLock {
-    /// Makes this process's presence file with the note in it, and locks it. Until it is locked, another process may take
-    /// it for a dead process's file and remove it, so its path is checked afterwards.
+    /// Makes this process's presence file with the note in it, and locks it. Until it is locked,
+    /// another process may take it for a dead process's file and remove it, so its path is
+    /// checked afterwards.
     pub fn acquire(dir: &Path, participant: &str, note: &Note) -> Result<Self, DirectoryError> {
         make_run(dir)?;
         let path = dir.join(RUN).join(participant);
@@ -41,7 +42,8 @@ impl PresenceLock {
         Err(failed("keep", &path)(io::ErrorKind::NotFound.into()))
     }
 
-    /// Says by the file's modification time that the process looks after the board, see [`last_attended`].
+    /// Says by the file's modification time that the process looks after the board, see
+    /// [`last_attended`].
     pub fn touch(&self, now: Timestamp) -> io::Result<()> {
         let millis = u64::try_from(now.millis()).unwrap_or_default();
         self.file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_millis(millis))
@@ -65,36 +67,40 @@ impl Drop for PresenceLock {
     }
 }
 
-/// When another process that stays looked after the board last, in the board's time and to some seconds, if one does
-/// or has ended without goodbye.
+/// When another process that stays looked after the board last, in the board's time and to some
+/// seconds, if one does or has ended without goodbye.
 pub fn last_attended(dir: &Path, own: &ParticipantId) -> Option<Timestamp> {
     let modified = |name| std::fs::symlink_metadata(dir.join(RUN).join(name)).ok()?.modified().ok();
-    let newest = presence_names(dir).filter(|name| name != own.as_str()).filter_map(modified).max()?;
+    let newest =
+        presence_names(dir).filter(|name| name != own.as_str()).filter_map(modified).max()?;
     let since_epoch = newest.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).ok()?))
 }
 
-/// Whether another process with a presence lock lives on the board. The `own` file is left out: it is locked before the
-/// board is opened.
+/// Whether another process with a presence lock lives on the board. The `own` file is left out: it
+/// is locked before the board is opened.
 pub fn is_anyone_present(dir: &Path, own: Option<&ParticipantId>) -> bool {
-    presence_names(dir).any(|name| own.is_none_or(|own| own.as_str() != name) && is_present(dir, &name))
+    presence_names(dir)
+        .any(|name| own.is_none_or(|own| own.as_str() != name) && is_present(dir, &name))
 }
 
-/// Whether the process that holds this presence lock is alive. Only a lock that was acquired, or a missing file, proves
-/// its death: an error proves nothing.
+/// Whether the process that holds this presence lock is alive. Only a lock that was acquired, or a
+/// missing file, proves its death: an error proves nothing.
 pub fn is_present(dir: &Path, participant: &str) -> bool {
     if presence_file(dir, participant).is_none() {
         return false;
     }
     let run = Dir::open(&dir.join(RUN));
-    match run.and_then(|run| run.map_or(Ok(None), |run| run.open_file(participant, Purpose::Read))) {
+    match run.and_then(|run| run.map_or(Ok(None), |run| run.open_file(participant, Purpose::Read)))
+    {
         Ok(Some(file)) => is_held(&file),
         Ok(None) => false,
         Err(_) => true,
     }
 }
 
-/// Whether a process holds the lock of `file`. Asks with a shared lock, so that two may ask at once.
+/// Whether a process holds the lock of `file`. Asks with a shared lock, so that two may ask at
+/// once.
 pub fn is_held(file: &File) -> bool {
     file.try_lock_shared().is_err()
 }
@@ -106,7 +112,8 @@ pub fn presence_names(dir: &Path) -> impl Iterator<Item = String> {
     names.filter(|name| presence_file(dir, name).is_some())
 }
 
-/// Removes the presence files of processes that are dead and not listed. The caller holds the board's lock.
+/// Removes the presence files of processes that are dead and not listed. The caller holds the
+/// board's lock.
 pub fn clear_unlisted(dir: &Path, is_listed: impl Fn(&str) -> bool) {
     for name in presence_names(dir).filter(|name| !is_listed(name)) {
         if !is_present(dir, &name) {
@@ -122,8 +129,8 @@ pub fn clear_presence(dir: &Path, participant: &str) {
     }
 }
 
-/// The path of a presence file; none for an id that no participant gives itself: it came with a foreign state and may
-/// be no file name.
+/// The path of a presence file; none for an id that no participant gives itself: it came with a
+/// foreign state and may be no file name.
 fn presence_file(dir: &Path, participant: &str) -> Option<PathBuf> {
     let digits = participant.strip_prefix("p-")?;
     let is_name = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -1,11 +1,14 @@
-//! Recovery of a board whose files are damaged, missing or inconsistent: what is sound is used, what is not is moved
-//! aside, and what was lost is reported, in the first reply and in `recovery.log`.
+//! Recovery of a board whose files are damaged, missing or inconsistent: what is sound is used,
+//! what is not is moved aside, and what was lost is reported, in the first reply and in
+//! `recovery.log`.
 //!
-//! The journal is replayed on the newest sound state: the state file's, a snapshot's, or the empty one. A journal that
-//! is not sound from its first event to its last is kept as `journal.db.quarantined-N`, and a new one begins after the
-//! last event that was reached; if only its events are sound, the new one has them all. What would lose something that
-//! somebody may still have is not decided for the user: not while other processes live on the board, not when a sound
-//! journal ends before the state file, and not when nothing is sound. `callboard doctor --repair` does it then.
+//! The journal is replayed on the newest sound state: the state file's, a snapshot's, or the empty
+//! one. A journal that is not sound from its first event to its last is kept as
+//! `journal.db.quarantined-N`, and a new one begins after the last event that was reached; if only
+//! its events are sound, the new one has them all. What would lose something that somebody may
+//! still have is not decided for the user: not while other processes live on the board, not when a
+//! sound journal ends before the state file, and not when nothing is sound. `callboard doctor
+//! --repair` does it then.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -42,7 +45,12 @@ pub struct Author {
 
 impl Author {
     fn envelope(&self) -> Envelope {
-        Envelope { at: self.now, participant: self.participant.clone(), actor: None, idempotency: None }
+        Envelope {
+            at: self.now,
+            participant: self.participant.clone(),
+            actor: None,
+            idempotency: None,
+        }
     }
 }
 
@@ -54,7 +62,8 @@ pub struct Plan {
     /// The newest sound state, and where it comes from.
     best: Option<(State, String)>,
     keeps_journal: bool,
-    /// Whether the journal is rebuilt because its events are sound and the rest of its file is not.
+    /// Whether the journal is rebuilt because its events are sound and the rest of its file is
+    /// not.
     remakes_journal: bool,
     sets_file_aside: bool,
     /// Events that happened and are not in the best state.
@@ -85,17 +94,23 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
     let file = found(dir)?;
     let path = Home::of(dir).file();
     let board_id = match (&replayed, &file) {
-        (Some(replayed), _) if replayed.state.seq() > 0 => Some(replayed.state.board().board_id.clone()),
+        (Some(replayed), _) if replayed.state.seq() > 0 => {
+            Some(replayed.state.board().board_id.clone())
+        }
         (_, Some(Found::Sound(document))) => Some(document.board.board_id.clone()),
         _ => None,
     };
-    let is_ours = |document: &Document| board_id.as_ref().is_none_or(|id| *id == document.board.board_id);
-    let fits =
-        |document: &Document| is_ours(document) && journal.as_ref().is_none_or(|journal| is_past_of(journal, document));
+    let is_ours =
+        |document: &Document| board_id.as_ref().is_none_or(|id| *id == document.board.board_id);
+    let fits = |document: &Document| {
+        is_ours(document) && journal.as_ref().is_none_or(|journal| is_past_of(journal, document))
+    };
     let (mut states, mut sets_file_aside, mut claimed) = (Vec::new(), false, None);
     match file {
         None => {}
-        Some(Found::Sound(document)) if fits(&document) => states.push((*document, "the state file".to_owned())),
+        Some(Found::Sound(document)) if fits(&document) => {
+            states.push((*document, "the state file".to_owned()))
+        }
         Some(Found::Sound(document)) if is_ours(&document) => {
             faults.push("the state file is of another history".to_owned());
             sets_file_aside = true;
@@ -139,13 +154,18 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
             }
             (None, Some(head)) => {
                 let file = shown.unwrap_or_default();
-                plan.faults.push(format!("the journal ends at event {head} and the state file is at event {file}"));
+                plan.faults.push(format!(
+                    "the journal ends at event {head} and the state file is at event {file}"
+                ));
                 plan.consent = Some(BoardError::JournalBehind { path: path.clone(), file, head });
             }
-            (fault, _) => plan.faults.push(fault.unwrap_or_else(|| "the journal's end cannot be read".to_owned())),
+            (fault, _) => plan
+                .faults
+                .push(fault.unwrap_or_else(|| "the journal's end cannot be read".to_owned())),
         }
         let is_any = replayed.state.seq() > 0;
-        plan.best = is_any.then(|| (replayed.state, "the sound beginning of the journal".to_owned()));
+        plan.best =
+            is_any.then(|| (replayed.state, "the sound beginning of the journal".to_owned()));
     }
     states.extend(earlier(dir).into_iter().filter(|(document, _)| fits(document)));
     states.sort_by_key(|(document, _)| std::cmp::Reverse(document.board.seq));
@@ -170,7 +190,11 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
             Some(last) if last == best.seq() + 1 => Some(format!("event {last}")),
             Some(last) if last > best.seq() => Some(format!("events {} to {last}", best.seq() + 1)),
             // Everything acknowledged is in the state file.
-            _ if shown.is_some_and(|file| file <= best.seq()) || head.is_some_and(|head| head == best.seq()) => None,
+            _ if shown.is_some_and(|file| file <= best.seq())
+                || head.is_some_and(|head| head == best.seq()) =>
+            {
+                None
+            }
             _ => Some(format!("what may have happened after event {}", best.seq())),
         },
     };
@@ -196,18 +220,25 @@ impl Plan {
                     steps.push(format!("make {} anew from all its events", sqlite::FILE_NAME));
                 }
                 let name = Home::of(&self.dir);
-                steps.push(format!("write {} anew from {source}, at event {}", name.name(), state.seq()));
+                steps.push(format!(
+                    "write {} anew from {source}, at event {}",
+                    name.name(),
+                    state.seq()
+                ));
             }
             Some((state, source)) => {
                 if self.dir.join(sqlite::FILE_NAME).exists() {
                     steps.push(format!("keep {0} as {0}.quarantined-N", sqlite::FILE_NAME));
                 }
                 let (seq, tasks) = (state.seq(), state.live_tasks());
-                steps.push(format!("begin a new journal behind event {seq} from {source}, with {tasks} tasks"));
+                steps.push(format!(
+                    "begin a new journal behind event {seq} from {source}, with {tasks} tasks"
+                ));
             }
-            None => {
-                steps.push("move what is left into the backup; the next writing call starts a new board".to_owned())
-            }
+            None => steps.push(
+                "move what is left into the backup; the next writing call starts a new board"
+                    .to_owned(),
+            ),
         }
         steps
     }
@@ -226,7 +257,8 @@ impl Plan {
         self.best.is_none()
     }
 
-    /// Carries the plan out, and returns what was done. If the process ends in the middle, the next one completes it.
+    /// Carries the plan out, and returns what was done. If the process ends in the middle, the next
+    /// one completes it.
     pub fn carry_out(self, author: &Author) -> Result<String, BoardError> {
         let (dir, lost) = (&self.dir, self.lost());
         let failed = |action: &str| {
@@ -234,15 +266,22 @@ impl Plan {
             move |source| io_error(&action, dir, source)
         };
         let Some((mut state, source)) = self.best else {
-            return Err(BoardError::NothingSound { path: Home::of(dir).file(), reason: self.faults.join("; ") });
+            return Err(BoardError::NothingSound {
+                path: Home::of(dir).file(),
+                reason: self.faults.join("; "),
+            });
         };
         if self.keeps_journal {
-            // A process that was killed may not have synced the log, and a state file is a promise that this was done.
+            // A process that was killed may not have synced the log, and a state file is a promise
+            // that this was done.
             sqlite::sync_log(dir)?;
         }
         let mut kept = Vec::new();
         if self.sets_file_aside {
-            kept.push(statefile::set_aside(dir, "quarantined").map_err(failed("cannot move the state file aside in"))?);
+            kept.push(
+                statefile::set_aside(dir, "quarantined")
+                    .map_err(failed("cannot move the state file aside in"))?,
+            );
         }
         let safe = state.seq();
         let mut projection = Projection::new(dir);
@@ -253,17 +292,28 @@ impl Plan {
         if !self.keeps_journal {
             // Until the new journal is there, only the state file tells what was on the board.
             make_durable(dir).map_err(failed("cannot sync the state file in"))?;
-            kept.extend(sqlite::set_aside(dir).map_err(failed("cannot move the journal aside in"))?);
+            kept.extend(
+                sqlite::set_aside(dir).map_err(failed("cannot move the journal aside in"))?,
+            );
             begin_behind(dir, &mut state, author)?;
             projection.write(&mut state).map_err(failed("cannot write the state file in"))?;
         }
         let kept: Vec<_> = kept.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         let report = format!(
-            "the board was recovered because {}; it goes on from {source}: the state up to event {safe} is safe; lost: {lost}{}",
+            "the board was recovered because {}; it goes on from {source}: the state up to event \
+             {safe} is safe; lost: {lost}{}",
             self.faults.join("; "),
-            if kept.is_empty() { String::new() } else { format!("; kept as evidence: {}", kept.join(", ")) },
+            if kept.is_empty() {
+                String::new()
+            } else {
+                format!("; kept as evidence: {}", kept.join(", "))
+            },
         );
-        let report = if self.keeps_journal { report } else { format!("{report}; idempotency keys are forgotten") };
+        let report = if self.keeps_journal {
+            report
+        } else {
+            format!("{report}; idempotency keys are forgotten")
+        };
         log(dir, author, &report);
         Ok(report)
     }
@@ -274,17 +324,24 @@ fn make_durable(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Makes a journal whose first event imports `state`. The board keeps its id, and `seq` goes on from where it was.
-pub fn begin_behind(dir: &Path, state: &mut State, author: &Author) -> Result<SqliteJournal, BoardError> {
+/// Makes a journal whose first event imports `state`. The board keeps its id, and `seq` goes on
+/// from where it was.
+pub fn begin_behind(
+    dir: &Path,
+    state: &mut State,
+    author: &Author,
+) -> Result<SqliteJournal, BoardError> {
     let document = Box::new(state.to_document());
     let board_id = document.board.board_id.clone();
-    let first = state.record(Event::Imported { source: "recovery".to_owned(), document }, &author.envelope())?;
+    let first = state
+        .record(Event::Imported { source: "recovery".to_owned(), document }, &author.envelope())?;
     state.settle();
     let batch = BatchId::new(format!("{}/recovery-{}", author.participant, first.seq));
     Ok(SqliteJournal::create_with(dir, &board_id, &batch, &[first])?)
 }
 
-/// What a journal that begins after `state` lacks of the one that began after event `base`, in words.
+/// What a journal that begins after `state` lacks of the one that began after event `base`, in
+/// words.
 pub fn forgotten(state: &State, base: u64) -> Option<String> {
     let results = state.retired().filter(|(_, stub)| stub.seq > base && !stub.run).count();
     let with = match results {
@@ -295,7 +352,8 @@ pub fn forgotten(state: &State, base: u64) -> Option<String> {
     (state.seq() > base).then(|| format!("the history before event {}{with}", state.seq() + 1))
 }
 
-/// Makes the repairs for which nobody need be asked; `None` when nothing was wrong. The caller holds the board's lock.
+/// Makes the repairs for which nobody need be asked; `None` when nothing was wrong. The caller
+/// holds the board's lock.
 pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
     let plan = plan(dir)?;
     if plan.has_nothing_to_do() {
@@ -304,7 +362,10 @@ pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
     if let Some(lost) = &plan.lost
         && presence::is_anyone_present(dir, Some(&author.participant))
     {
-        return Err(BoardError::OthersKnowMore { lost: lost.clone(), reason: plan.faults.join("; ") });
+        return Err(BoardError::OthersKnowMore {
+            lost: lost.clone(),
+            reason: plan.faults.join("; "),
+        });
     }
     if let Some(refused) = plan.consent {
         return Err(refused);
@@ -312,7 +373,8 @@ pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
     plan.carry_out(author).map(Some)
 }
 
-/// Loads the state file where there was a board before: anything but a regular file counts as unsound.
+/// Loads the state file where there was a board before: anything but a regular file counts as
+/// unsound.
 pub fn found(dir: &Path) -> Result<Option<Found>, LoadError> {
     found_by(dir, || statefile::load(dir))
 }
@@ -331,7 +393,9 @@ pub fn found_by(
 pub fn told(error: &JournalError) -> String {
     match error {
         JournalError::Damaged { seq: 0, detail } => format!("the journal is damaged: {detail}"),
-        JournalError::Damaged { seq, detail } => format!("event {seq} of the journal is damaged: {detail}"),
+        JournalError::Damaged { seq, detail } => {
+            format!("event {seq} of the journal is damaged: {detail}")
+        }
         JournalError::Unreadable { source, .. } | JournalError::Sqlite(source) => {
             format!("the journal cannot be read: {source}")
         }
@@ -342,7 +406,9 @@ pub fn told(error: &JournalError) -> String {
 /// What is damaged in a journal whose events are sound, if anything.
 fn flaw(journal: &SqliteJournal) -> Result<Option<String>, BoardError> {
     match journal.check() {
-        Err(error) if error.is_damage() => Ok(Some(format!("{}; its events are sound", told(&error)))),
+        Err(error) if error.is_damage() => {
+            Ok(Some(format!("{}; its events are sound", told(&error))))
+        }
         checked => Ok(checked.map(|()| None)?),
     }
 }
@@ -372,20 +438,26 @@ impl Replayed {
     }
 }
 
-/// Replays the journal from its first event, and checks that its events are of the board that it names.
+/// Replays the journal from its first event, and checks that its events are of the board that it
+/// names.
 fn whole(journal: &SqliteJournal) -> Result<Replayed, BoardError> {
     let mut replayed = Replayed { state: State::new(), fault: None }.on(journal)?;
     let (says, holds) = (journal.board_id()?, &replayed.state.board().board_id);
     if replayed.fault.is_none() && says.as_ref() != Some(holds) {
-        replayed.fault = Some(format!("the journal says that it is of board {says:?} and its events are of {holds}"));
+        replayed.fault = Some(format!(
+            "the journal says that it is of board {says:?} and its events are of {holds}"
+        ));
     }
     Ok(replayed)
 }
 
-/// The sound states other than the state file's (the spare's and the snapshots'), each with its name.
+/// The sound states other than the state file's (the spare's and the snapshots'), each with its
+/// name.
 pub fn earlier(dir: &Path) -> Vec<(Document, String)> {
     let spare = match statefile::load_file(&dir.join(statefile::SPARE)) {
-        Ok(Some(Found::Sound(document))) => Some((*document, format!("the state file before, {}", statefile::SPARE))),
+        Ok(Some(Found::Sound(document))) => {
+            Some((*document, format!("the state file before, {}", statefile::SPARE)))
+        }
         _ => None,
     };
     spare.into_iter().chain(snapshots(dir)).collect()
@@ -395,17 +467,21 @@ pub fn earlier(dir: &Path) -> Vec<(Document, String)> {
 fn snapshots(dir: &Path) -> Vec<(Document, String)> {
     let Ok(snapshots) = Snapshots::of(dir) else { return Vec::new() };
     let names = snapshots.names().unwrap_or_default();
-    let loaded = names.into_iter().rev().filter_map(|name| Some((snapshots.load(&name).ok()?.state, name)));
+    let loaded =
+        names.into_iter().rev().filter_map(|name| Some((snapshots.load(&name).ok()?.state, name)));
     let known = loaded.filter(|(document, _)| document.board.schema_version <= SCHEMA_VERSION);
     known.map(|(document, name)| (document, format!("snapshot {name}"))).collect()
 }
 
-/// Whether the state is in this journal's past, as far as the journal can be read there. After a loss of events,
-/// another history may have the same numbers.
+/// Whether the state is in this journal's past, as far as the journal can be read there. After a
+/// loss of events, another history may have the same numbers.
 fn is_past_of(journal: &SqliteJournal, document: &Document) -> bool {
     let seq = document.board.seq;
-    let Some(before) = seq.checked_sub(1).filter(|before| *before >= journal.base()) else { return true };
-    let there = journal.read_from(before, 1).ok().and_then(|events| events.first().map(|event| event.at));
+    let Some(before) = seq.checked_sub(1).filter(|before| *before >= journal.base()) else {
+        return true;
+    };
+    let there =
+        journal.read_from(before, 1).ok().and_then(|events| events.first().map(|event| event.at));
     there.is_none_or(|at| at == document.board.last_activity)
 }
 
@@ -419,7 +495,8 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Names of files that are evidence of an earlier board in `dir`, for when neither journal nor state file is there.
+/// Names of files that are evidence of an earlier board in `dir`, for when neither journal nor
+/// state file is there.
 pub fn evidence(dir: &Path) -> Vec<String> {
     let home = Home::of(dir);
     let is_left = |name: &str| {
@@ -435,7 +512,8 @@ pub fn evidence(dir: &Path) -> Vec<String> {
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
     };
     let mut left: Vec<_> = names(dir).into_iter().filter(|name| is_left(name)).collect();
-    let snapshots = names(&dir.join(SNAPSHOTS)).into_iter().filter(|name| name.starts_with("state-"));
+    let snapshots =
+        names(&dir.join(SNAPSHOTS)).into_iter().filter(|name| name.starts_with("state-"));
     left.extend(snapshots.map(|name| format!("{SNAPSHOTS}/{name}")));
     left.sort();
     left
@@ -445,7 +523,12 @@ pub fn evidence(dir: &Path) -> Vec<String> {
 pub fn log(dir: &Path, author: &Author, report: &str) {
     tracing::warn!("{report}");
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(dir.join(LOG));
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(dir.join(LOG));
     let line = format!("{} {}\n", author.now, report.replace(char::is_control, " "));
     if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
         tracing::warn!(%error, "the report could not be kept in {LOG}");

@@ -8,10 +8,15 @@ use crate::state::run::stopped;
 use crate::state::task::{Attempt, Task};
 use crate::state::time::Timestamp;
 
-/// Events that return claimed runs which nobody has started, if no process is left through which they could have been
-/// claimed, so that others can take them. A claim by a command without presence is returned only by a process that
-/// stays and finds nobody else.
-pub fn returned(state: &State, own: &ParticipantId, stay: Stay, began: Timestamp) -> Vec<Event> {
+/// Events that return claimed runs which nobody has started, if no process is left through which
+/// they could have been claimed, so that others can take them. A claim by a command without
+/// presence is returned only by a process that stays and finds nobody else.
+pub(super) fn returned(
+    state: &State,
+    own: &ParticipantId,
+    stay: Stay,
+    began: Timestamp,
+) -> Vec<Event> {
     if state.participants().any(|one| one.id != *own) {
         return Vec::new();
     }
@@ -21,6 +26,7 @@ pub fn returned(state: &State, own: &ParticipantId, stay: Stay, began: Timestamp
     };
     let reason = "no process was left of those that could have begun it".to_owned();
     let lost = state.claimed_runs().filter(|task| task.open_attempt().is_some_and(is_lost));
-    let released = |task: &Task| Event::Released { task: task.id.clone(), reason: Some(reason.clone()) };
+    let released =
+        |task: &Task| Event::Released { task: task.id.clone(), reason: Some(reason.clone()) };
     lost.map(|task| stopped(task).unwrap_or_else(|| released(task))).collect()
 }

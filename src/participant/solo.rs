@@ -1,9 +1,9 @@
 //! Decides on which thread a call is done: the writer's own, or that of a caller who is alone.
 //!
-//! Waking another thread and being woken by it takes longer than everything that a call does in memory, so a lone
-//! caller's call is done on the thread that it comes from. With several callers, the writer's thread takes their calls
-//! together, which then wait for the disk once. It also takes over after a slow turn, because whatever else the
-//! caller's thread does stands still meanwhile.
+//! Waking another thread and being woken by it takes longer than everything that a call does in
+//! memory, so a lone caller's call is done on the thread that it comes from. With several callers,
+//! the writer's thread takes their calls together, which then wait for the disk once. It also takes
+//! over after a slow turn, because whatever else the caller's thread does stands still meanwhile.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -20,11 +20,12 @@ use super::writer::Writer;
 
 /// Calls in a row, none of them beside another, after which their caller is taken to be alone.
 const LONELY: u32 = 4;
-/// A turn that takes longer than this is slow; after it, `AFTER_SLOW` calls go to the writer's thread.
+/// A turn that takes longer than this is slow; after it, `AFTER_SLOW` calls go to the writer's
+/// thread.
 const SLOW: Duration = Duration::from_millis(5);
 const AFTER_SLOW: u32 = 256;
 
-pub struct Solo {
+pub(super) struct Solo {
     writer: Mutex<Writer>,
     sender: SyncSender<Message>,
     under_way: AtomicUsize,
@@ -32,13 +33,13 @@ pub struct Solo {
     lonely: AtomicU32,
     /// Number of calls that must still go to the writer's thread after a slow turn.
     resting: AtomicU32,
-    /// The call of somebody who seems to be alone. A caller that comes meanwhile sends it to the writer's thread, ahead
-    /// of its own.
+    /// The call of somebody who seems to be alone. A caller that comes meanwhile sends it to the
+    /// writer's thread, ahead of its own.
     held: Mutex<Option<Queued>>,
 }
 
 /// Counts a call as under way until it is dropped.
-pub struct UnderWay<'a>(&'a Solo);
+pub(super) struct UnderWay<'a>(&'a Solo);
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
@@ -47,13 +48,21 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Solo {
-    pub fn new(writer: Writer, sender: SyncSender<Message>) -> Self {
-        let (under_way, lonely, resting) = (AtomicUsize::new(0), AtomicU32::new(0), AtomicU32::new(0));
-        Self { writer: Mutex::new(writer), sender, under_way, lonely, resting, held: Mutex::new(None) }
+    pub(super) fn new(writer: Writer, sender: SyncSender<Message>) -> Self {
+        let (under_way, lonely, resting) =
+            (AtomicUsize::new(0), AtomicU32::new(0), AtomicU32::new(0));
+        Self {
+            writer: Mutex::new(writer),
+            sender,
+            under_way,
+            lonely,
+            resting,
+            held: Mutex::new(None),
+        }
     }
 
     /// The loop of the writer's thread, until it is told to stop.
-    pub fn serve(&self, mut messages: Receiver<Message>) {
+    pub(super) fn serve(&self, mut messages: Receiver<Message>) {
         guarded(|| lock(&self.writer).show_life());
         loop {
             let patience = guarded(|| lock(&self.writer).note_patience());
@@ -74,7 +83,7 @@ impl Solo {
     }
 
     /// Marks a call as under way; the guard is held until it has an answer.
-    pub fn enter(&self) -> UnderWay<'_> {
+    pub(super) fn enter(&self) -> UnderWay<'_> {
         match self.under_way.fetch_add(1, Ordering::Relaxed) {
             0 => self.lonely.fetch_add(1, Ordering::Relaxed),
             _ => self.lonely.swap(0, Ordering::Relaxed),
@@ -83,9 +92,15 @@ impl Solo {
     }
 
     /// Sends the call to the writer's thread, or does it if nobody else calls.
-    pub async fn submit(&self, call: Queued, gone: &CancellationToken) -> Result<(), CallError> {
-        let rests =
-            self.resting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1)).is_ok();
+    pub(super) async fn submit(
+        &self,
+        call: Queued,
+        gone: &CancellationToken,
+    ) -> Result<(), CallError> {
+        let rests = self
+            .resting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1))
+            .is_ok();
         if rests || !self.is_alone() {
             return Ok(self.send(Message::Call(call))?);
         }
@@ -110,7 +125,7 @@ impl Solo {
     }
 
     /// Sends `message` after the held call, if there is one.
-    pub fn send(&self, message: Message) -> Result<(), BoardError> {
+    pub(super) fn send(&self, message: Message) -> Result<(), BoardError> {
         self.send_held();
         self.sender.try_send(message).map_err(|error| match error {
             TrySendError::Full(_) => overloaded(),
@@ -121,7 +136,8 @@ impl Solo {
     fn send_held(&self) {
         let mut held = lock(&self.held);
         if let Some(call) = held.take()
-            && let Err(TrySendError::Full(Message::Call(call))) = self.sender.try_send(Message::Call(call))
+            && let Err(TrySendError::Full(Message::Call(call))) =
+                self.sender.try_send(Message::Call(call))
         {
             answer_one(call.reply, Err(overloaded().into()));
         }
@@ -155,7 +171,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Aborts the process if `turn` panics: it may hold the board's lock, which only the end of the process would free.
+/// Aborts the process if `turn` panics: it may hold the board's lock, which only the end of the
+/// process would free.
 fn guarded<T>(turn: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(turn)).unwrap_or_else(|_| {
         tracing::error!("the writer panicked; what was acknowledged is in the journal");

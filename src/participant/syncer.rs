@@ -1,4 +1,5 @@
-//! The thread that waits for the disk and for the rounds of other processes, so that the writer goes on meanwhile.
+//! The thread that waits for the disk and for the rounds of other processes, so that the writer
+//! goes on meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -9,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use super::message::Message;
 
-/// A shorter wait means that nobody released the lock: somebody may hold it shared, as the doctor does, which does not
-/// stop this thread, but does stop a round.
+/// A shorter wait means that nobody released the lock: somebody may hold it shared, as the doctor
+/// does, which does not stop this thread, but does stop a round.
 const SHORTEST_TURN: Duration = Duration::from_micros(50);
 /// Pause after such a short wait, doubled each time up to `LONGEST_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-pub struct Syncer {
+pub(super) struct Syncer {
     requests: Sender<Request>,
     outcomes: Receiver<Outcome>,
 }
@@ -27,7 +28,7 @@ enum Request {
     Turn(Arc<File>),
 }
 
-pub enum Outcome {
+pub(super) enum Outcome {
     Synced(io::Result<()>),
     /// The lock was free; somebody else may have taken it by now.
     Turn,
@@ -35,27 +36,29 @@ pub enum Outcome {
 
 impl Syncer {
     /// Starts the thread, which sends the writer `Settled` when there is an outcome.
-    pub fn spawn(writer: SyncSender<Message>) -> io::Result<Self> {
+    pub(super) fn spawn(writer: SyncSender<Message>) -> io::Result<Self> {
         let (requests, requested) = channel();
         let (sender, outcomes) = channel();
-        thread::Builder::new().name("syncer".to_owned()).spawn(move || serve(&requested, &sender, &writer))?;
+        thread::Builder::new()
+            .name("syncer".to_owned())
+            .spawn(move || serve(&requested, &sender, &writer))?;
         Ok(Self { requests, outcomes })
     }
 
-    pub fn sync(&self, log: Arc<File>) {
+    pub(super) fn sync(&self, log: Arc<File>) {
         drop(self.requests.send(Request::Sync(log)));
     }
 
-    pub fn wait_for_turn(&self, lock: Arc<File>) {
+    pub(super) fn wait_for_turn(&self, lock: Arc<File>) {
         drop(self.requests.send(Request::Turn(lock)));
     }
 
-    pub fn outcome(&self) -> Option<Outcome> {
+    pub(super) fn outcome(&self) -> Option<Outcome> {
         self.outcomes.try_recv().ok()
     }
 
     /// Waits for an outcome; `None` when the thread has ended.
-    pub fn next_outcome(&self) -> Option<Outcome> {
+    pub(super) fn next_outcome(&self) -> Option<Outcome> {
         self.outcomes.recv().ok()
     }
 }

@@ -1,5 +1,6 @@
-//! Upkeep that nobody asks for: snapshots, and compressing the journal's old events. It holds the journal's lock only
-//! for moments, and runs on a thread of its own, unless the process is brief and would end before that.
+//! Upkeep that nobody asks for: snapshots, and compressing the journal's old events. It holds the
+//! journal's lock only for moments, and runs on a thread of its own, unless the process is brief
+//! and would end before that.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,15 +18,16 @@ use crate::private;
 use crate::snapshot::Snapshots;
 use crate::state::time::Timestamp;
 
-/// Bytes that must pass through the journal before its size is asked for, which costs more than many an operation.
+/// Bytes that must pass through the journal before its size is asked for, which costs more than
+/// many an operation.
 const WORTH_A_LOOK: u64 = 32 << 10;
-/// While as many events as one block holds come in less than this time, callers need the CPU and old events wait, but
-/// only until `WAIT_AT_MOST` more have come.
+/// While as many events as one block holds come in less than this time, callers need the CPU and
+/// old events wait, but only until `WAIT_AT_MOST` more have come.
 const BUSY: Duration = Duration::from_secs(1);
 const WAIT_AT_MOST: u64 = 32 * BLOCK;
 
 #[derive(Default)]
-pub struct Upkeep {
+pub(super) struct Upkeep {
     /// The journal's size when the newest snapshot was taken, as far as known.
     journal_at_snapshot: Option<u64>,
     /// The bytes that had passed through the journal when its size was last asked for.
@@ -51,8 +53,8 @@ impl Backlog {
         seq >= self.next_at || self.waits && is_quiet()
     }
 
-    /// Whether to archive now, at event `seq`, if there is a block to archive from event `due_at` on. `may_wait` says
-    /// that this process will check again.
+    /// Whether to archive now, at event `seq`, if there is a block to archive from event `due_at`
+    /// on. `may_wait` says that this process will check again.
     fn is_due(&mut self, seq: u64, due_at: u64, may_wait: bool, now: Instant) -> bool {
         // If it is due now, it is due again after one more block.
         self.next_at = if seq < due_at { due_at } else { seq + BLOCK };
@@ -64,7 +66,7 @@ impl Backlog {
 
 impl Upkeep {
     /// Does what is due.
-    pub fn look(&mut self, board: &Board, now: Timestamp, stay: Stay) {
+    pub(super) fn look(&mut self, board: &Board, now: Timestamp, stay: Stay) {
         self.snapshot_if_grown(board, now, stay);
         self.archive_if_long(board, stay);
     }
@@ -103,7 +105,9 @@ impl Upkeep {
         }
         let due_at = match board.archives_at() {
             Ok(due_at) => due_at,
-            Err(error) => return tracing::warn!(%error, "whether the journal is long could not be seen"),
+            Err(error) => {
+                return tracing::warn!(%error, "whether the journal is long could not be seen");
+            }
         };
         if !self.backlog.is_due(seq, due_at, stay != Stay::Brief, now) {
             return;
@@ -111,7 +115,8 @@ impl Upkeep {
         let (dir, lock) = (board.dir().to_owned(), board.lock.another());
         let at_most = if stay == Stay::Brief { 1 } else { usize::MAX };
         beside("archive", stay, move || {
-            let archived = lock.map_err(BoardError::from).and_then(|lock| archive_old(&dir, &lock, at_most));
+            let archived =
+                lock.map_err(BoardError::from).and_then(|lock| archive_old(&dir, &lock, at_most));
             if let Err(error) = archived {
                 tracing::warn!(%error, "old events could not be archived");
             }
@@ -149,10 +154,11 @@ fn beside(name: &str, stay: Stay, work: impl FnOnce() + Send + 'static) {
 mod tests {
     use super::*;
 
-    /// The seqs at which blocks are archived, with a check at every event, `apart` from each other. Each time all that
-    /// is due is archived.
+    /// The seqs at which blocks are archived, with a check at every event, `apart` from each other.
+    /// Each time all that is due is archived.
     fn archived_at(apart: Duration, may_wait: bool, events: u64) -> Vec<u64> {
-        let (mut backlog, mut now, mut due_at, mut archived) = (Backlog::default(), Instant::now(), 1_000, Vec::new());
+        let (mut backlog, mut now, mut due_at, mut archived) =
+            (Backlog::default(), Instant::now(), 1_000, Vec::new());
         for seq in 1..=events {
             now += apart;
             if backlog.may_be_due(seq, now) && backlog.is_due(seq, due_at, may_wait, now) {
@@ -167,21 +173,35 @@ mod tests {
     fn old_events_wait_while_many_come_but_not_for_ever() {
         let micros = Duration::from_micros(50);
         let busy = archived_at(micros, true, 40_000);
-        let gaps: Vec<_> = [1_000].iter().chain(&busy).zip(&busy).map(|(before, at)| at - before).collect();
-        assert!(gaps.iter().all(|gap| (WAIT_AT_MOST..=WAIT_AT_MOST + BLOCK).contains(gap)), "{busy:?}");
+        let gaps: Vec<_> =
+            [1_000].iter().chain(&busy).zip(&busy).map(|(before, at)| at - before).collect();
+        assert!(
+            gaps.iter().all(|gap| (WAIT_AT_MOST..=WAIT_AT_MOST + BLOCK).contains(gap)),
+            "{busy:?}"
+        );
         assert_eq!(busy.len(), 2);
         let by_the_block: Vec<_> = (0..4).map(|block| 1_000 + block * BLOCK).collect();
         assert_eq!(archived_at(Duration::from_secs(1), true, 2_600), by_the_block, "a quiet board");
-        assert_eq!(archived_at(micros, false, 2_600), by_the_block, "who ends with the call looks once");
+        assert_eq!(
+            archived_at(micros, false, 2_600),
+            by_the_block,
+            "who ends with the call looks once"
+        );
     }
 
     #[test]
     fn what_has_waited_is_archived_with_the_first_call_behind_a_busy_time() {
         let (mut backlog, start) = (Backlog::default(), Instant::now());
         for seq in 1..=3_000 {
-            assert!(!(backlog.may_be_due(seq, start) && backlog.is_due(seq, 1_000, true, start)), "{seq}");
+            assert!(
+                !(backlog.may_be_due(seq, start) && backlog.is_due(seq, 1_000, true, start)),
+                "{seq}"
+            );
         }
         assert!(!backlog.may_be_due(3_001, start));
-        assert!(backlog.may_be_due(3_001, start + BUSY) && backlog.is_due(3_001, 1_000, true, start + BUSY));
+        assert!(
+            backlog.may_be_due(3_001, start + BUSY)
+                && backlog.is_due(3_001, 1_000, true, start + BUSY)
+        );
     }
 }

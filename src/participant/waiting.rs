@@ -1,8 +1,8 @@
 //! Parked calls, which wait for a better answer than there is now.
 //!
-//! Each is tried again once the board has changed, the longest waiting first; while nothing changes they cost nothing.
-//! If there are very many, those for which there was no time come before the others the next time, so that each has its
-//! turn however often the board changes.
+//! Each is tried again once the board has changed, the longest waiting first; while nothing changes
+//! they cost nothing. If there are very many, those for which there was no time come before the
+//! others the next time, so that each has its turn however often the board changes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const SWEEP: Duration = Duration::from_millis(50);
 /// Most calls that are tried before new messages are heard again.
 const LOOKED_AT: usize = 256;
 
-pub struct Parked {
+pub(super) struct Parked {
     pub call: Queued,
     pub until: Instant,
     /// Number of calls that were parked before this one.
@@ -36,22 +36,23 @@ impl Parked {
     }
 }
 
-/// All that the answer to a parked call depends on: two equal ones of one board mean that nothing has changed.
+/// All that the answer to a parked call depends on: two equal ones of one board mean that nothing
+/// has changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sight {
+pub(super) struct Sight {
     seq: u64,
     delayed: usize,
     hurried: bool,
 }
 
 impl Sight {
-    pub fn of(state: &State, hurried: bool) -> Self {
+    pub(super) fn of(state: &State, hurried: bool) -> Self {
         Self { seq: state.seq(), delayed: state.delayed_count(), hurried }
     }
 }
 
 #[derive(Default)]
-pub struct Waiting {
+pub(super) struct Waiting {
     /// Calls to be tried.
     unsettled: VecDeque<Parked>,
     /// Calls known to wait as long as the board stays as it was.
@@ -64,20 +65,20 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.unsettled.len() + self.settled.len()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    pub fn is_unsettled(&self) -> bool {
+    pub(super) fn is_unsettled(&self) -> bool {
         !self.unsettled.is_empty()
     }
 
     /// Parks a call, and returns the older ones that it supersedes.
-    pub fn park(&mut self, call: Queued, until: Instant) -> Vec<Parked> {
+    pub(super) fn park(&mut self, call: Queued, until: Instant) -> Vec<Parked> {
         let mut older = Vec::new();
         for calls in [&mut self.settled, &mut self.unsettled] {
             while let Some(index) = calls.iter().position(|parked| parked.is_same_waiter(&call)) {
@@ -89,20 +90,22 @@ impl Waiting {
         older
     }
 
-    /// Notes what the board is like now, and has all calls tried again if that is different; none for a board that does
-    /// not exist, of which nothing is known.
-    pub fn see(&mut self, sight: Option<Sight>) {
+    /// Notes what the board is like now, and has all calls tried again if that is different; none
+    /// for a board that does not exist, of which nothing is known.
+    pub(super) fn see(&mut self, sight: Option<Sight>) {
         self.left = LOOKED_AT;
         if sight.is_none() || self.sight != sight {
             self.sight = sight;
             self.unsettled.append(&mut self.settled);
             // Those for which there was no time come first, in the order that they were in.
-            self.unsettled.make_contiguous().sort_by_key(|parked| (!parked.passed_over).then_some(parked.number));
+            self.unsettled
+                .make_contiguous()
+                .sort_by_key(|parked| (!parked.passed_over).then_some(parked.number));
         }
     }
 
     /// The next call to try; none when all have been tried, or as many as there was time for.
-    pub fn next_unsettled(&mut self) -> Option<Parked> {
+    pub(super) fn next_unsettled(&mut self) -> Option<Parked> {
         if self.left == 0 {
             self.unsettled.iter_mut().for_each(|parked| parked.passed_over = true);
             return None;
@@ -111,12 +114,12 @@ impl Waiting {
         self.unsettled.pop_front()
     }
 
-    pub fn settle(&mut self, parked: Parked) {
+    pub(super) fn settle(&mut self, parked: Parked) {
         self.settled.push_back(Parked { passed_over: false, ..parked });
     }
 
     /// Takes out the calls whose time is up, and forgets those whose caller has gone.
-    pub fn due(&mut self) -> Vec<Parked> {
+    pub(super) fn due(&mut self) -> Vec<Parked> {
         if self.swept.is_some_and(|swept| swept.elapsed() < SWEEP) {
             return Vec::new();
         }
@@ -126,7 +129,8 @@ impl Waiting {
         for calls in [&mut self.settled, &mut self.unsettled] {
             calls.retain(|parked| !parked.call.reply.is_closed());
             if calls.iter().any(|parked| parked.until <= now) {
-                let (late, rest): (VecDeque<_>, _) = calls.drain(..).partition(|parked| parked.until <= now);
+                let (late, rest): (VecDeque<_>, _) =
+                    calls.drain(..).partition(|parked| parked.until <= now);
                 *calls = rest;
                 due.extend(late);
             }
@@ -153,7 +157,8 @@ mod tests {
         parked.call.prepared.params()["since_seq"].as_u64().unwrap() as usize
     }
 
-    /// Has the calls tried at event `seq`, up to `room` of them, which all wait on; returns their numbers.
+    /// Has the calls tried at event `seq`, up to `room` of them, which all wait on; returns their
+    /// numbers.
     fn look(waiting: &mut Waiting, seq: u64, room: usize) -> Vec<usize> {
         waiting.see(Some(Sight { seq, delayed: 0, hurried: false }));
         let mut looked_at = Vec::new();

@@ -1,9 +1,11 @@
-//! The writer keeps this process's replica and takes every operation down the one commit path. It runs on a thread of
-//! its own, except that a lone caller takes its turn on the thread that it calls from, see [`Solo`](super::solo::Solo).
+//! The writer keeps this process's replica and takes every operation down the one commit path. It
+//! runs on a thread of its own, except that a lone caller takes its turn on the thread that it
+//! calls from, see [`Solo`](super::solo::Solo).
 //!
-//! Writing calls gather while the writer waits for the lock, or while a batch is open, and are committed together
-//! (group commit). Reads are answered from the replica after it has caught up, once what they saw is durable. Calls
-//! that wait for a better answer are parked and tried again whenever something changes.
+//! Writing calls gather while the writer waits for the lock, or while a batch is open, and are
+//! committed together (group commit). Reads are answered from the replica after it has caught up,
+//! once what they saw is durable. Calls that wait for a better answer are parked and tried again
+//! whenever something changes.
 
 mod batch;
 mod callers;
@@ -59,15 +61,16 @@ use round::Rounds;
 
 /// Most calls that are committed together.
 const BATCH: usize = 64;
-/// How often a process that outlives its calls checks whether the others are alive. Its other periodic checks keep the
-/// same pace.
+/// How often a process that outlives its calls checks whether the others are alive. Its other
+/// periodic checks keep the same pace.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 /// Time between two touches of the presence file.
 const BETWEEN_TOUCHES: Duration = Duration::from_secs(10);
-/// Poll interval while somebody waits, in case the file system's notifications, which are only hints, do not come.
+/// Poll interval while somebody waits, in case the file system's notifications, which are only
+/// hints, do not come.
 const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
-/// Shortest wait for a deadline, so that one that has come but cannot be recorded, because the lock or the disk is
-/// unavailable, does not make the thread spin.
+/// Shortest wait for a deadline, so that one that has come but cannot be recorded, because the lock
+/// or the disk is unavailable, does not make the thread spin.
 const SHORTEST_PATIENCE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Writer {
@@ -102,7 +105,8 @@ pub(crate) struct Writer {
     wakes_at: Option<Instant>,
     /// Number of calls answered since `callers` was last counted.
     answered: usize,
-    /// Estimated number of concurrent callers: the calls answered in the last turn, and those held or queued after it.
+    /// Estimated number of concurrent callers: the calls answered in the last turn, and those held
+    /// or queued after it.
     callers: usize,
     waiting: Waiting,
     /// The agents that `auto` stands for, by name prefix.
@@ -112,7 +116,8 @@ pub(crate) struct Writer {
     slept: Option<i64>,
     /// When the replica last caught up without a call that needed it.
     pub(super) last_look: Option<Instant>,
-    /// When a batch last failed; none if the last one succeeded. What time alone brings waits a second after that.
+    /// When a batch last failed; none if the last one succeeded. What time alone brings waits a
+    /// second after that.
     failed_at: Option<Instant>,
     batches: u64,
     sender: SyncSender<Message>,
@@ -138,7 +143,8 @@ pub(crate) struct Writer {
     visits: bool,
     /// Whether this turn left such slow work to the writer's thread.
     pub(super) is_left: bool,
-    /// Cloned by each call that is asking the archive, so that its reference count tells how many there are.
+    /// Cloned by each call that is asking the archive, so that its reference count tells how many
+    /// there are.
     fetching: Arc<()>,
     upkeep: Upkeep,
     /// Whether claims of runs that an earlier process left behind have been returned.
@@ -149,7 +155,11 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// `shared` is what the writer shares with the handles.
-    pub fn new(options: Options, sender: SyncSender<Message>, shared: (Arc<Feed>, Arc<Metrics>)) -> Self {
+    pub(super) fn new(
+        options: Options,
+        sender: SyncSender<Message>,
+        shared: (Arc<Feed>, Arc<Metrics>),
+    ) -> Self {
         let (feed, metrics) = shared;
         let mut chance = Chance::new(options.seed);
         let participant = Participant {
@@ -213,8 +223,9 @@ impl Writer {
         }
     }
 
-    /// Shows that this process lives, before its first call too: others must write nothing that it cannot read.
-    pub fn show_life(&mut self) {
+    /// Shows that this process lives, before its first call too: others must write nothing that it
+    /// cannot read.
+    pub(super) fn show_life(&mut self) {
         if Board::exists(&self.dir)
             && let Err(error) = self.show_presence()
         {
@@ -223,14 +234,19 @@ impl Writer {
     }
 
     /// How long the thread may now wait for a message; `None` for ever.
-    pub fn note_patience(&mut self) -> Option<Duration> {
+    pub(super) fn note_patience(&mut self) -> Option<Duration> {
         let patience = self.patience();
         self.wakes_at = patience.map(|patience| Instant::now() + patience);
         patience
     }
 
-    /// Handles the message that came and everything that is due. Returns the channel, unless it is time to stop.
-    pub fn turn(&mut self, received: Option<Message>, messages: Receiver<Message>) -> Option<Receiver<Message>> {
+    /// Handles the message that came and everything that is due. Returns the channel, unless it is
+    /// time to stop.
+    pub(super) fn turn(
+        &mut self,
+        received: Option<Message>,
+        messages: Receiver<Message>,
+    ) -> Option<Receiver<Message>> {
         self.messages = Some(messages);
         let goes_on = self.turn_with_messages(received);
         self.messages.take().filter(|_| goes_on)
@@ -248,9 +264,10 @@ impl Writer {
         true
     }
 
-    /// Whether nothing is under way or expected but the call that has just come, so that its caller may take a turn. A
-    /// brief process never is: it waits for other processes' rounds on the thread that it runs on.
-    pub fn is_idle(&self) -> bool {
+    /// Whether nothing is under way or expected but the call that has just come, so that its caller
+    /// may take a turn. A brief process never is: it waits for other processes' rounds on the
+    /// thread that it runs on.
+    pub(super) fn is_idle(&self) -> bool {
         let waits_for_lock = self.locker.as_ref().is_none_or(|locker| locker.waiting);
         self.board.is_some()
             && self.stay != Stay::Brief
@@ -265,28 +282,30 @@ impl Writer {
             && !self.edits.is_to_be_decided()
     }
 
-    /// Takes a turn on the thread of a lone caller, while the writer's own thread sleeps. Returns whether that thread
-    /// must be woken: because something was left to it, or is due sooner than it would wake.
-    pub fn turn_alone(&mut self, call: Queued) -> bool {
+    /// Takes a turn on the thread of a lone caller, while the writer's own thread sleeps. Returns
+    /// whether that thread must be woken: because something was left to it, or is due sooner
+    /// than it would wake.
+    pub(super) fn turn_alone(&mut self, call: Queued) -> bool {
         self.visits = true;
         self.take(Message::Call(call));
         self.attend();
         self.count_callers();
         self.visits = false;
         let due_at = self.patience().map(|patience| Instant::now() + patience);
-        let is_sooner = due_at.is_some_and(|due_at| self.wakes_at.is_none_or(|wakes_at| due_at < wakes_at));
+        let is_sooner =
+            due_at.is_some_and(|due_at| self.wakes_at.is_none_or(|wakes_at| due_at < wakes_at));
         std::mem::take(&mut self.is_left) || is_sooner
     }
 
-    /// Whether work that may take seconds must not be done in this turn; if so, notes that it was left to the writer's
-    /// thread.
+    /// Whether work that may take seconds must not be done in this turn; if so, notes that it was
+    /// left to the writer's thread.
     pub(super) fn leaves_it(&mut self) -> bool {
         self.is_left |= self.visits;
         self.visits
     }
 
     /// Completes everything owed, and then ends this process's presence on the board.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.settle_here();
         self.presence = None;
     }
@@ -332,16 +351,18 @@ impl Writer {
         let patience = self.edits.patience().map_or(patience, |sooner| sooner.min(patience));
         let deadline = board.state.next_deadline().filter(|_| is_past(self.others.withheld_at()));
         let now = self.clock.now(Timestamp::default());
-        let until = deadline.map(|at| Duration::from_millis(u64::try_from(at.since(now)).unwrap_or(0)));
+        let until =
+            deadline.map(|at| Duration::from_millis(u64::try_from(at.since(now)).unwrap_or(0)));
         Some(until.map_or(patience, |until| until.clamp(SHORTEST_PATIENCE, patience)))
     }
 
-    /// Does what is due: parked calls, deadlines, hand edits, and the queue, for which it needs the lock.
+    /// Does what is due: parked calls, deadlines, hand edits, and the queue, for which it needs the
+    /// lock.
     fn tend(&mut self) {
         let listened_to = self.is_listened_to();
         if self.board.is_none() && listened_to && Board::exists(&self.dir) {
-            // Somebody has made the board that these callers wait for. If it cannot be opened, they are told so when
-            // their wait ends.
+            // Somebody has made the board that these callers wait for. If it cannot be opened, they
+            // are told so when their wait ends.
             drop(self.open(false));
         }
         let lasts = self.stay != Stay::Brief;
@@ -396,7 +417,8 @@ impl Writer {
             }
             died
         };
-        let returned = |state| runs::returned(state, &self.participant.id, self.stay, self.started_at);
+        let returned =
+            |state| runs::returned(state, &self.participant.id, self.stay, self.started_at);
         self.has_returned |= !someone_died && returned(&board.state).is_empty();
         let is_owed = board.state.follow_up(0).is_some() || !self.has_returned;
         someone_died || is_owed || self.has_slept() || !board.state.expire(now).is_empty()
@@ -406,7 +428,9 @@ impl Writer {
     fn check_asked(&self) -> Result<(), BoardError> {
         let asks = |call: &Queued| call.prepared.name() == InitCoordination::NAME;
         match &self.unasked {
-            Some(reason) if self.board.is_none() && !is_begun(&self.dir) && !self.queue.iter().any(asks) => {
+            Some(reason)
+                if self.board.is_none() && !is_begun(&self.dir) && !self.queue.iter().any(asks) =>
+            {
                 Err(BoardError::Forbidden(self.forbidden.as_ref().unwrap_or(reason).clone()))
             }
             _ => Ok(()),
@@ -449,7 +473,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Touches the presence file once in a while, so that nobody takes a silent time for one when nobody ran.
+    /// Touches the presence file once in a while, so that nobody takes a silent time for one when
+    /// nobody ran.
     fn touch_presence(&mut self) {
         if self.attended_at.is_none_or(|at| at.elapsed() >= BETWEEN_TOUCHES)
             && let Some(presence) = &self.presence
@@ -503,7 +528,8 @@ impl Writer {
         while let Some(board) = &self.board
             && self.edits.read_next(board, self.clock.now(board.state.board().last_activity))
         {
-            // Whoever holds the lock is committing, which is quick, unless that process was stopped.
+            // Whoever holds the lock is committing, which is quick, unless that process was
+            // stopped.
             if lock::acquire(&board.lock).is_err() {
                 return;
             }
@@ -515,18 +541,25 @@ impl Writer {
     }
 
     pub(super) fn author(&mut self) -> Author {
-        Author { participant: self.participant.id.clone(), now: self.clock.now(Timestamp::default()) }
+        Author {
+            participant: self.participant.id.clone(),
+            now: self.clock.now(Timestamp::default()),
+        }
     }
 
     pub(super) fn wait_for_lock_of(&self, board: &Board) -> Result<Locker, BoardError> {
         let sender = self.sender.clone();
-        let spawned = board.lock.handle().and_then(|lock| Locker::spawn(lock, board.lock_generation, sender));
-        spawned.map_err(|source| BoardError::Io { action: "cannot wait for the board's lock".to_owned(), source })
+        let spawned =
+            board.lock.handle().and_then(|lock| Locker::spawn(lock, board.lock_generation, sender));
+        spawned.map_err(|source| BoardError::Io {
+            action: "cannot wait for the board's lock".to_owned(),
+            source,
+        })
     }
 
-    /// Watches the directory while somebody waits, so that other processes' commits wake this one; returns whether it
-    /// has just begun to. Only then, because a committing process pays for each one that it wakes. The notifications
-    /// are hints only: there is a poll behind them.
+    /// Watches the directory while somebody waits, so that other processes' commits wake this one;
+    /// returns whether it has just begun to. Only then, because a committing process pays for
+    /// each one that it wakes. The notifications are hints only: there is a poll behind them.
     fn began_to_listen(&mut self) -> bool {
         if !self.is_listened_to() {
             if is_past(self.listened_at) {
@@ -535,7 +568,9 @@ impl Writer {
             return false;
         }
         self.listened_at = Some(Instant::now());
-        let Some(board) = self.board.as_ref().filter(|_| self.watcher.is_none() && self.unwatched.is_none()) else {
+        let Some(board) =
+            self.board.as_ref().filter(|_| self.watcher.is_none() && self.unwatched.is_none())
+        else {
             return false;
         };
         match hints::watch(board.dir(), self.sender.clone(), self.hint.clone()) {
@@ -560,7 +595,8 @@ impl Writer {
         if let Err(error) = board.config.look(&self.dir) {
             let told = format!("{error}; what it said before holds until it is mended");
             tracing::warn!("{told}");
-            self.report = Some(self.report.take().map_or(told.clone(), |report| format!("{report}; {told}")));
+            self.report =
+                Some(self.report.take().map_or(told.clone(), |report| format!("{report}; {told}")));
         }
         let newest = board.catch_up()?;
         let now = self.clock.now(board.state.board().last_activity);
@@ -577,7 +613,9 @@ impl Writer {
 
     /// Adds the report of what was repaired to the first reply that succeeds.
     fn report_in(&mut self, answers: &mut Answers) {
-        let succeeded = |(reply, answer): &&mut (oneshot::Sender<Answer>, Answer)| answer.is_ok() && !reply.is_closed();
+        let succeeded = |(reply, answer): &&mut (oneshot::Sender<Answer>, Answer)| {
+            answer.is_ok() && !reply.is_closed()
+        };
         if self.report.is_some()
             && let Some((_, Ok(Value::Object(reply)))) = answers.iter_mut().find(succeeded)
             && let Some(report) = self.report.take()
@@ -587,11 +625,16 @@ impl Writer {
     }
 
     fn would_wait(&mut self, call: &Queued) -> bool {
-        !self.hurried && self.with_call(call, |state, prepared, call| ops::waits(state, prepared, call))
+        !self.hurried
+            && self.with_call(call, |state, prepared, call| ops::waits(state, prepared, call))
     }
 
     /// Runs `operate` with everything that the pure core may know.
-    fn with_call<T>(&mut self, call: &Queued, operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T) -> T {
+    fn with_call<T>(
+        &mut self,
+        call: &Queued,
+        operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T,
+    ) -> T {
         let started_as = call.caller.default_agent();
         let default_agent = self.resolved(&started_as);
         let seed = self.chance.draw();
@@ -608,17 +651,18 @@ impl Writer {
             living: &living,
             ahead: self.clock.ahead(),
         };
-        let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) = match &mut self.board {
-            Some(board) => {
-                let (state, history, policy) = board.split();
-                (state, Box::new(history), policy)
-            }
-            None => {
-                let (state, _) = opening::before_first_write(&self.dir).unwrap_or_default();
-                (shown, default_policy) = (state, Policy::default());
-                (&mut shown, Box::new(NoHistory), &default_policy)
-            }
-        };
+        let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) =
+            match &mut self.board {
+                Some(board) => {
+                    let (state, history, policy) = board.split();
+                    (state, Box::new(history), policy)
+                }
+                None => {
+                    let (state, _) = opening::before_first_write(&self.dir).unwrap_or_default();
+                    (shown, default_policy) = (state, Policy::default());
+                    (&mut shown, Box::new(NoHistory), &default_policy)
+                }
+            };
         let now = self.clock.now(state.board().last_activity);
         let context = Call {
             presence: (self.stay == Stay::Presence).then_some(&self.participant),
@@ -646,10 +690,21 @@ impl Writer {
         let outdated = self.board.as_ref().and_then(|board| board.check_writable().err());
         let unshown = self.unshown.as_ref().map(|error| {
             let name = self.file_name();
-            format!("{name} could not be written ({error}); operations are safe in the journal, and it is tried again")
+            format!(
+                "{name} could not be written ({error}); operations are safe in the journal, and \
+                 it is tried again"
+            )
         });
-        let unwatched = self.unwatched.as_ref().map(|error| format!("changes are found by polling only ({error})"));
-        outdated.map(|error| error.to_string()).into_iter().chain(unshown).chain(unwatched).collect()
+        let unwatched = self
+            .unwatched
+            .as_ref()
+            .map(|error| format!("changes are found by polling only ({error})"));
+        outdated
+            .map(|error| error.to_string())
+            .into_iter()
+            .chain(unshown)
+            .chain(unwatched)
+            .collect()
     }
 
     fn park(&mut self, call: Queued) {
@@ -661,14 +716,18 @@ impl Writer {
         self.waiting.park(call, until).into_iter().for_each(supersede);
     }
 
-    /// Wakes parked calls whose time is up or whose answer has changed. At most one batch at a time, because others
-    /// call, too, and no more than there are ready tasks, because the rest would only wait again.
+    /// Wakes parked calls whose time is up or whose answer has changed. At most one batch at a
+    /// time, because others call, too, and no more than there are ready tasks, because the rest
+    /// would only wait again.
     fn unpark(&mut self) {
         for parked in self.waiting.due() {
             self.wake(parked);
         }
         self.waiting.see(self.board.as_ref().map(|board| Sight::of(&board.state, self.hurried)));
-        let ready = self.board.as_ref().map_or(0, |board| board.state.ready_count() + board.state.runs().pending());
+        let ready = self
+            .board
+            .as_ref()
+            .map_or(0, |board| board.state.ready_count() + board.state.runs().pending());
         let mut room = if ready == 0 { BATCH } else { ready.min(BATCH) };
         while room > 0 {
             let Some(parked) = self.waiting.next_unsettled() else { return };
@@ -739,8 +798,8 @@ impl Writer {
         }
     }
 
-    /// Commits one batch; this process holds the journal's lock. `here` means that nothing else is done until the
-    /// answers have left.
+    /// Commits one batch; this process holds the journal's lock. `here` means that nothing else is
+    /// done until the answers have left.
     fn commit(&mut self, here: bool) {
         let mut answers = Answers::new();
         let committed = self.commit_batch(&mut answers);
@@ -751,8 +810,9 @@ impl Writer {
         self.metrics.committed(answers.len());
         self.report_in(&mut answers);
         self.failed_at = committed.is_err().then(Instant::now);
-        // After a verdict on a hand edit the lock is kept until that is carried out: another process would decide on
-        // the same file again, or on another that has its name by then.
+        // After a verdict on a hand edit the lock is kept until that is carried out: another
+        // process would decide on the same file again, or on another that has its name by
+        // then.
         if !matches!(committed, Ok(Some(_))) {
             self.release_journal();
         }

@@ -1,5 +1,5 @@
-//! What a plan in JSON has beside its items if it comes from another board: agents, discoveries, and what became of the
-//! items there.
+//! What a plan in JSON has beside its items if it comes from another board: agents, discoveries,
+//! and what became of the items there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -101,7 +101,10 @@ pub struct OfTask {
 impl OfTask {
     pub fn checked(self) -> Result<Further, String> {
         let Self { task_id, max_attempts, timeout_seconds, demands, past } = self;
-        let task_id = task_id.map(|id| TaskId::checked(&id)).transpose().map_err(|refusal| refusal.to_string())?;
+        let task_id = task_id
+            .map(|id| TaskId::checked(&id))
+            .transpose()
+            .map_err(|refusal| refusal.to_string())?;
         for (what, given, limit) in [
             ("max_attempts", max_attempts, limit::ATTEMPTS),
             ("timeout_seconds", timeout_seconds, limit::SPAN),
@@ -129,7 +132,8 @@ fn check_past(past: &Past) -> Result<(), String> {
         check_agent(&tried.agent)?;
         if tried.number <= before || tried.number > past.attempt {
             return Err(format!(
-                "attempt {} does not stand between {before} and {}, the last one: number them in order",
+                "attempt {} does not stand between {before} and {}, the last one: number them in \
+                 order",
                 tried.number, past.attempt
             ));
         }
@@ -140,9 +144,10 @@ fn check_past(past: &Past) -> Result<(), String> {
         }
         within(limit::NOTE, tried.note.as_ref().map_or(0, String::len))?;
     }
-    match past.uncounted > past.attempt {
-        true => Err(format!("uncounted is {}, and there were {} attempts", past.uncounted, past.attempt)),
-        false => Ok(()),
+    if past.uncounted > past.attempt {
+        Err(format!("uncounted is {}, and there were {} attempts", past.uncounted, past.attempt))
+    } else {
+        Ok(())
     }
 }
 
@@ -182,7 +187,10 @@ impl Agent {
             current_tasks: Vec::new(),
             capabilities: set(self.capabilities),
             tags: set(self.tags),
-            properties: Arc::new(Properties { project_dir: self.project_dir, ..Properties::default() }),
+            properties: Arc::new(Properties {
+                project_dir: self.project_dir,
+                ..Properties::default()
+            }),
             max_concurrent,
             registered_at: self.registered_at,
             present_through: BTreeSet::new(),
@@ -196,8 +204,12 @@ impl Discovery {
     pub fn checked(self) -> Result<agent::Discovery, String> {
         let id = DiscoveryId::checked(&self.id).map_err(|refusal| refusal.to_string())?;
         let agent_id = AgentId::checked(&self.agent_id).map_err(|refusal| refusal.to_string())?;
-        let task_id =
-            self.task_id.as_deref().map(TaskId::checked).transpose().map_err(|refusal| refusal.to_string())?;
+        let task_id = self
+            .task_id
+            .as_deref()
+            .map(TaskId::checked)
+            .transpose()
+            .map_err(|refusal| refusal.to_string())?;
         if self.content.trim().is_empty() {
             return Err("it has no content".to_owned());
         }
@@ -207,15 +219,27 @@ impl Discovery {
         self.files.iter().try_for_each(|file| within(limit::PATH, file.len()))?;
         let Self { content, tags, files, created_at, .. } = self;
         let created_at = created_at.unwrap_or_default();
-        Ok(agent::Discovery { id, agent_id, content, tags, created_at, task_id, files, supersedes: Vec::new() })
+        Ok(agent::Discovery {
+            id,
+            agent_id,
+            content,
+            tags,
+            created_at,
+            task_id,
+            files,
+            supersedes: Vec::new(),
+        })
     }
 }
 
 fn labels<'a>(labels: impl Iterator<Item = &'a String> + Clone) -> Result<(), String> {
     within(limit::LABELS, labels.clone().count())?;
-    labels.into_iter().try_for_each(|label| match label.trim().is_empty() {
-        true => Err("a tag or capability is empty".to_owned()),
-        false => within(limit::LABEL, label.len()),
+    labels.into_iter().try_for_each(|label| {
+        if label.trim().is_empty() {
+            Err("a tag or capability is empty".to_owned())
+        } else {
+            within(limit::LABEL, label.len())
+        }
     })
 }
 
@@ -229,6 +253,7 @@ pub fn check(brought: &Brought, metadata: &Map<String, Value>) -> Result<(), Str
     within(limit::MASTER_PLAN, brought.master_plan.as_ref().map_or(0, String::len))?;
     within(limit::AGENTS, brought.agents.len())?;
     within(limit::DISCOVERIES, brought.discoveries.len())?;
-    let metadata = if metadata.is_empty() { 0 } else { Value::Object(metadata.clone()).to_string().len() };
+    let metadata =
+        if metadata.is_empty() { 0 } else { Value::Object(metadata.clone()).to_string().len() };
     within(limit::IMPORT_METADATA, metadata)
 }

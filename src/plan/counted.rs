@@ -9,25 +9,28 @@ use crate::state::plan::plain;
 static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)^\W*(phase|step|milestone|stage)\s+(\d{1,4}|[ivx]{1,5}|one|two|three|four|five|six|seven|eight|nine|ten)\b").ok()
 });
-const SPELT: [&str; 10] = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+const SPELT: [&str; 10] =
+    ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
 const ROMAN: [&str; 20] = [
-    "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi", "xvii",
-    "xviii", "xix", "xx",
+    "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv",
+    "xvi", "xvii", "xviii", "xix", "xx",
 ];
 
 /// The word that a heading counts with, and its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub(super) struct Counted {
     pub word: String,
     pub number: u32,
 }
 
 /// Reads the beginning of a heading.
-pub fn counted(title: &str) -> Option<Counted> {
+pub(super) fn counted(title: &str) -> Option<Counted> {
     let title = plain(title);
     let found = COUNTED.as_ref()?.captures(&title)?;
-    let [word, number] = [1, 2].map(|group| found.get(group).map_or("", |one| one.as_str()).to_lowercase());
-    let place = |words: &[&str]| words.iter().position(|word| *word == number).map(|at| at as u32 + 1);
+    let [word, number] =
+        [1, 2].map(|group| found.get(group).map_or("", |one| one.as_str()).to_lowercase());
+    let place =
+        |words: &[&str]| words.iter().position(|word| *word == number).map(|at| at as u32 + 1);
     let number = number.parse().ok().or_else(|| place(&SPELT)).or_else(|| place(&ROMAN))?;
     Some(Counted { word, number })
 }

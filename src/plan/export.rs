@@ -53,7 +53,9 @@ fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
     Node {
         path: task.path.clone(),
         title: task.headline().to_owned(),
-        description: Some(&*task.description).filter(|text| task.title.as_deref() != Some(text)).map(str::to_owned),
+        description: Some(&*task.description)
+            .filter(|text| task.title.as_deref() != Some(text))
+            .map(str::to_owned),
         status: Some(word(task.status)),
         priority: Some(task.priority),
         estimated_minutes: task.estimated_minutes,
@@ -81,7 +83,8 @@ fn of_task(task: &Task) -> OfTask {
 }
 
 fn depends(task: &Task, paths: &HashMap<&TaskId, &str>) -> Vec<String> {
-    let named = |id: &TaskId| paths.get(id).map_or_else(|| id.to_string(), |path| (*path).to_owned());
+    let named =
+        |id: &TaskId| paths.get(id).map_or_else(|| id.to_string(), |path| (*path).to_owned());
     task.dependencies.iter().map(named).collect()
 }
 
@@ -128,11 +131,13 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>, before: 
             text.push_str(&format!("{}- [{mark}] {path}: {title}\n", "  ".repeat(level - 3)));
         }
     }
-    let has_word = matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete);
+    let has_word =
+        matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete);
     let is_said = has_word || task.status == TaskStatus::Done && level <= 2;
     let status = is_said.then(|| word(task.status));
     let (priority, depends) = (Some(task.priority), depends(task, paths));
-    let is_free = may_wait(&title) || before.is_some_and(|before| !task.dependencies.contains(before));
+    let is_free =
+        may_wait(&title) || before.is_some_and(|before| !task.dependencies.contains(before));
     body(text, task, &Said { status, priority, depends: &depends, is_free, indent: &indent });
 }
 
@@ -141,7 +146,8 @@ pub(super) struct Said<'a> {
     pub status: Option<&'a str>,
     pub priority: Option<u8>,
     pub depends: &'a [String],
-    /// True if it waits for no others, although headings that count or words of its title may say so.
+    /// True if it waits for no others, although headings that count or words of its title may say
+    /// so.
     pub is_free: bool,
     /// Begins every line.
     pub indent: &'a str,
@@ -164,7 +170,10 @@ pub(super) fn body(text: &mut String, task: &Task, said: &Said<'_>) {
         line("files", &listed(&context.files, files));
         line("hints", &one_line(context.hints.as_deref().unwrap_or_default()));
         let metadata = serde_json::Value::Object(context.metadata.clone());
-        line("metadata", &if context.metadata.is_empty() { String::new() } else { metadata.to_string() });
+        line(
+            "metadata",
+            &if context.metadata.is_empty() { String::new() } else { metadata.to_string() },
+        );
     }
     if task.title.as_deref() != Some(&*task.description) {
         description(text, &task.description, indent);
@@ -203,7 +212,8 @@ fn counted_before<'a>(tasks: &[&'a Task]) -> HashMap<&'a TaskId, &'a TaskId> {
     let mut last: HashMap<(Option<&TaskId>, String), (&TaskId, u32)> = HashMap::new();
     for task in tasks.iter().filter(|task| level(task) <= HEADINGS) {
         let Some(Counted { word, number }) = counted(&one_line(task.headline())) else { continue };
-        if let Some((earlier, count)) = last.insert((task.parent.as_ref(), word), (&task.id, number))
+        if let Some((earlier, count)) =
+            last.insert((task.parent.as_ref(), word), (&task.id, number))
             && count < number
         {
             before.insert(&task.id, earlier);

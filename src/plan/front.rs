@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-/// YAML between two rules. Without anything like `name: value` they are rules with text between them.
+/// YAML between two rules. Without anything like `name: value` they are rules with text between
+/// them.
 static YAML: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    const LINE: &str = r"(?:[\w\x22'][^\n]*:[^\n]*|[ \t]+[^\n]*|-(?:[ \t][^\n]*)?|[\]\[{}][^\n]*|#[^\n]*)?\n";
+    const LINE: &str =
+        r"(?:[\w\x22'][^\n]*:[^\n]*|[ \t]+[^\n]*|-(?:[ \t][^\n]*)?|[\]\[{}][^\n]*|#[^\n]*)?\n";
     Regex::new(&format!(
         r"^---[ \t]*\n(?:(?:# ?[^#\n][^\n]*|[ \t]*)\n)*(?:[\w\x22'][^\n]*:[^\n]*\n(?:{LINE})*?)?(?:---|\.\.\.)[ \t]*(?:\n|$)"
     ))
@@ -15,17 +17,22 @@ static YAML: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static TOML: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\+\+\+[ \t]*\n(?:[^\n]*\n)*?\+\+\+[ \t]*(?:\n|$)").ok());
-static FENCED_JSON: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^(?:---json|;;;)[ \t]*\n(?:[^\n]*\n)*?(?:---|;;;)[ \t]*(?:\n|$)").ok());
+static FENCED_JSON: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:---json|;;;)[ \t]*\n(?:[^\n]*\n)*?(?:---|;;;)[ \t]*(?:\n|$)").ok()
+});
 
 /// Number of lines of the front matter of a text whose lines end with `\n` alone.
-pub fn lines(text: &str) -> usize {
+pub(super) fn lines(text: &str) -> usize {
     let begun = text.len() - text.trim_start_matches('\n').len();
     let body = &text[begun..];
     let forms = [&YAML, &TOML, &FENCED_JSON];
     let found = forms.iter().find_map(|form| Some(form.as_ref()?.find(body)?.end()));
     let end = found.or_else(|| json(body)).unwrap_or_default();
-    if end == 0 { 0 } else { begun + body[..end].matches('\n').count() + usize::from(!body[..end].ends_with('\n')) }
+    if end == 0 {
+        0
+    } else {
+        begun + body[..end].matches('\n').count() + usize::from(!body[..end].ends_with('\n'))
+    }
 }
 
 /// End of a JSON object with text behind it that is none.

@@ -1,5 +1,5 @@
-//! Plans as JSON. `backlog`, `milestones`, `tasks`, `subtasks`, `id` and `dependencies` of other planners are read,
-//! too.
+//! Plans as JSON. `backlog`, `milestones`, `tasks`, `subtasks`, `id` and `dependencies` of other
+//! planners are read, too.
 
 use std::collections::HashSet;
 use std::fmt::{self, Formatter};
@@ -74,7 +74,8 @@ pub struct Node {
     pub line: usize,
 }
 
-/// The names of an item's fields: its own, then those of other planners, of which only one may be given.
+/// The names of an item's fields: its own, then those of other planners, of which only one may be
+/// given.
 const FIELDS: [(&str, &[&str]); 18] = [
     ("path", &["id"]),
     ("title", &[]),
@@ -96,12 +97,14 @@ const FIELDS: [(&str, &[&str]); 18] = [
     ("items", &["backlog", "milestones", "tasks", "subtasks"]),
 ];
 /// True for names of fields that callboard reads itself.
-pub fn is_field(name: &str) -> bool {
-    IGNORED.contains(&name) || FIELDS.iter().any(|(own, others)| *own == name || others.contains(&name))
+pub(super) fn is_field(name: &str) -> bool {
+    IGNORED.contains(&name)
+        || FIELDS.iter().any(|(own, others)| *own == name || others.contains(&name))
 }
 
 /// Fields of the whole.
-const OF_BOARD: [&str; 7] = ["title", "items", "goal", "master_plan", "agents", "discoveries", "metadata"];
+const OF_BOARD: [&str; 7] =
+    ["title", "items", "goal", "master_plan", "agents", "discoveries", "metadata"];
 
 /// What the path says already.
 const IGNORED: [&str; 2] = ["type", "kind"];
@@ -113,7 +116,11 @@ struct Fields<'a>(Vec<(&'static str, &'a RawValue)>, Vec<(String, &'a RawValue)>
 
 impl<'a> Fields<'a> {
     fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.iter().find(|(other, _)| *other == name).map(|(_, value)| *value).filter(|value| value.get() != "null")
+        self.0
+            .iter()
+            .find(|(other, _)| *other == name)
+            .map(|(_, value)| *value)
+            .filter(|value| value.get() != "null")
     }
 }
 
@@ -129,7 +136,8 @@ impl<'de> Visitor<'de> for FieldsOf {
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
         let mut fields = Fields::default();
         while let Some(key) = map.next_key::<String>()? {
-            let known = FIELDS.iter().find(|(name, others)| *name == key || others.contains(&key.as_str()));
+            let known =
+                FIELDS.iter().find(|(name, others)| *name == key || others.contains(&key.as_str()));
             match known {
                 Some((name, _)) if fields.0.iter().any(|(other, _)| other == name) => {
                     return Err(M::Error::custom(format!("duplicate field `{name}`")));
@@ -142,7 +150,7 @@ impl<'de> Visitor<'de> for FieldsOf {
     }
 }
 
-pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
+pub(super) fn read(text: &str) -> Result<Found, Vec<Problem>> {
     let lines = Lines::of(text);
     let start = text.len() - text.trim_start().len();
     let body = &text[start..];
@@ -152,25 +160,34 @@ pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
     let top: &RawValue = serde_json::from_str(body).map_err(|error| whole(&error))?;
     let mut title = None;
     let (mut brings, mut metadata) = (Brought::default(), Map::new());
-    let items: Vec<&RawValue> = match body.starts_with('[') {
-        true => serde_json::from_str(top.get()).map_err(|error| whole(&error))?,
-        false => {
-            let fields = fields(top.get()).map_err(|error| whole(&error))?;
-            title = fields.get("title").map(|raw| serde_json::from_str::<String>(raw.get()));
-            let items = fields.get("items").ok_or_else(|| {
-                let problem = "it cannot be read: missing field `items`, the list of what is to be done".to_owned();
-                vec![Problem { line: reading.lines.at(start), problem }]
-            })?;
-            (brings, metadata) = reading.board(&fields)?;
-            serde_json::from_str(items.get()).map_err(|error| vec![unread(reading.line(items), &error)])?
-        }
+    let items: Vec<&RawValue> = if body.starts_with('[') {
+        serde_json::from_str(top.get()).map_err(|error| whole(&error))?
+    } else {
+        let fields = fields(top.get()).map_err(|error| whole(&error))?;
+        title = fields.get("title").map(|raw| serde_json::from_str::<String>(raw.get()));
+        let items = fields.get("items").ok_or_else(|| {
+            let problem = "it cannot be read: missing field `items`, the list of what is to \
+                           be done"
+                .to_owned();
+            vec![Problem { line: reading.lines.at(start), problem }]
+        })?;
+        (brings, metadata) = reading.board(&fields)?;
+        serde_json::from_str(items.get())
+            .map_err(|error| vec![unread(reading.line(items), &error)])?
     };
     let title = title.transpose().map_err(|error| vec![unread(reading.lines.at(start), &error)])?;
     for item in items {
         reading.item(item, None, 1)?;
     }
     let title = title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
-    Ok(Found { title, drafts: reading.drafts, remarks: reading.remarks, brings, metadata, ..Found::default() })
+    Ok(Found {
+        title,
+        drafts: reading.drafts,
+        remarks: reading.remarks,
+        brings,
+        metadata,
+        ..Found::default()
+    })
 }
 
 fn fields(text: &str) -> Result<Fields<'_>, serde_json::Error> {
@@ -193,7 +210,11 @@ impl<'a> Reading<'a> {
     }
 
     /// The value of a field, if it is there.
-    fn value<T: Deserialize<'a>>(&self, fields: &Fields<'a>, name: &str) -> Result<Option<T>, Vec<Problem>> {
+    fn value<T: Deserialize<'a>>(
+        &self,
+        fields: &Fields<'a>,
+        name: &str,
+    ) -> Result<Option<T>, Vec<Problem>> {
         let Some(raw) = fields.get(name) else { return Ok(None) };
         let wrong = |error: serde_json::Error| {
             let Problem { line, problem } = unread(self.line(raw), &error);
@@ -205,21 +226,30 @@ impl<'a> Reading<'a> {
     /// The value of a field that is a text or a number.
     fn given(&self, fields: &Fields<'a>, name: &str) -> Option<Given> {
         let raw = fields.get(name)?;
-        let text = serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned());
+        let text =
+            serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned());
         Some(Given { text: one_line(&text), line: self.line(raw) })
     }
 
     /// Reads an item and its parts. `level` is 1 for an item that is not a part of another.
-    fn item(&mut self, raw: &'a RawValue, parent: Option<usize>, level: usize) -> Result<(), Vec<Problem>> {
+    fn item(
+        &mut self,
+        raw: &'a RawValue,
+        parent: Option<usize>,
+        level: usize,
+    ) -> Result<(), Vec<Problem>> {
         let line = self.line(raw);
         if level > limit::JSON_DEPTH.max {
             return Err(vec![over(line, limit::JSON_DEPTH, level)]);
         }
         let fields = fields(raw.get()).map_err(|error| vec![unread(line, &error)])?;
-        let text = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let text = |text: Option<String>| {
+            text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+        };
         let title: Option<String> = self.value(&fields, "title")?;
-        let title = title
-            .ok_or_else(|| vec![Problem { line, problem: "it cannot be read: missing field `title`".to_owned() }])?;
+        let title = title.ok_or_else(|| {
+            vec![Problem { line, problem: "it cannot be read: missing field `title`".to_owned() }]
+        })?;
         let item = Item {
             line,
             parent,
@@ -260,7 +290,11 @@ impl<'a> Reading<'a> {
     }
 
     /// A value whose texts are made harmless.
-    fn cleaned<T: DeserializeOwned>(&self, raw: Option<&'a RawValue>, name: &str) -> Result<Option<T>, Vec<Problem>> {
+    fn cleaned<T: DeserializeOwned>(
+        &self,
+        raw: Option<&'a RawValue>,
+        name: &str,
+    ) -> Result<Option<T>, Vec<Problem>> {
         let Some(raw) = raw else { return Ok(None) };
         let wrong = |error: serde_json::Error| {
             let Problem { line, problem } = unread(self.line(raw), &error);
@@ -273,7 +307,10 @@ impl<'a> Reading<'a> {
     }
 
     /// What a board has beside tasks.
-    fn board(&mut self, fields: &Fields<'a>) -> Result<(Brought, Map<String, Value>), Vec<Problem>> {
+    fn board(
+        &mut self,
+        fields: &Fields<'a>,
+    ) -> Result<(Brought, Map<String, Value>), Vec<Problem>> {
         let raw = |name: &str| {
             let found = fields.1.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
             found.or(fields.get(name)).filter(|raw| raw.get() != "null")
@@ -301,16 +338,21 @@ impl<'a> Reading<'a> {
         }
         seen.clear();
         for raw in entries("discoveries")? {
-            let Some(one) = self.cleaned::<board::Discovery>(Some(raw), "discoveries")? else { continue };
+            let Some(one) = self.cleaned::<board::Discovery>(Some(raw), "discoveries")? else {
+                continue;
+            };
             let one = one.checked().map_err(|problem| wrong(raw, "discoveries", problem))?;
             if !seen.insert(one.id.to_string()) {
                 return Err(wrong(raw, "discoveries", format!("{} is there twice", one.id)));
             }
             brought.discoveries.push(one);
         }
-        let mut metadata: Map<String, Value> = self.cleaned(raw("metadata"), "metadata")?.unwrap_or_default();
+        let mut metadata: Map<String, Value> =
+            self.cleaned(raw("metadata"), "metadata")?.unwrap_or_default();
         let of_item = fields.0.iter().map(|(key, raw)| ((*key).to_owned(), *raw));
-        for (key, raw) in of_item.chain(fields.1.clone()).filter(|(key, _)| !OF_BOARD.contains(&key.as_str())) {
+        for (key, raw) in
+            of_item.chain(fields.1.clone()).filter(|(key, _)| !OF_BOARD.contains(&key.as_str()))
+        {
             self.keep(&mut metadata, &key, raw, "not a field of a plan")?;
         }
         board::check(&brought, &metadata).map_err(|problem| vec![Problem { line: 1, problem }])?;
@@ -355,7 +397,10 @@ impl<'a> Reading<'a> {
 /// The name, with a number behind it if there is such a name already.
 fn other_than(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let numbered = (2..).map(|number| format!("{name}#{number}"));
-    std::iter::once(name.to_owned()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
+    std::iter::once(name.to_owned())
+        .chain(numbered)
+        .find(|name| !is_taken(name))
+        .unwrap_or_default()
 }
 
 /// Names that other planners use for fields that may be given only once; see `Entry`.
@@ -372,8 +417,13 @@ fn unread(line: usize, error: &serde_json::Error) -> Problem {
     let text = error.to_string();
     let mut what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned();
     super::clean(&mut what);
-    if let Some((_, others)) = ALSO_CALLED.iter().find(|(name, _)| what == format!("duplicate field `{name}`")) {
+    if let Some((_, others)) =
+        ALSO_CALLED.iter().find(|(name, _)| what == format!("duplicate field `{name}`"))
+    {
         what.push_str(&format!(", and {others} are read as that: leave one of them"));
     }
-    Problem { line: line + error.line().saturating_sub(1), problem: format!("it cannot be read: {what}") }
+    Problem {
+        line: line + error.line().saturating_sub(1),
+        problem: format!("it cannot be read: {what}"),
+    }
 }

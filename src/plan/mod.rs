@@ -1,5 +1,5 @@
-//! Plans as people and programs write them: JSON or Markdown to `state::plan`, and back. `examples/plan.md` shows the
-//! format.
+//! Plans as people and programs write them: JSON or Markdown to `state::plan`, and back.
+//! `examples/plan.md` shows the format.
 
 pub mod board;
 mod counted;
@@ -43,12 +43,16 @@ const NAMED: usize = 1_000;
 /// Most bytes shown of a value that cannot be read.
 const SHOWN: usize = 60;
 
-static PATH: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\*{0,2}`?(P\d+(?:\.[A-Z]\d+)*)`?\*{0,2}([:.)]|\s[-–—])?\*{0,2}\s+(\S.*)$").ok());
+static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^\*{0,2}`?(P\d+(?:\.[A-Z]\d+)*)`?\*{0,2}([:.)]|\s[-–—])?\*{0,2}\s+(\S.*)$").ok()
+});
 
-/// Splits a text like `P1.M2: Storage` into path and title. A path of a single part needs a delimiter behind it.
+/// Splits a text like `P1.M2: Storage` into path and title. A path of a single part needs a
+/// delimiter behind it.
 pub fn path_and_title(text: &str) -> (Option<String>, &str) {
-    let Some(found) = PATH.as_ref().and_then(|path| path.captures(text)) else { return (None, text) };
+    let Some(found) = PATH.as_ref().and_then(|path| path.captures(text)) else {
+        return (None, text);
+    };
     let [path, title] = [1, 3].map(|group| found.get(group).map_or("", |one| one.as_str()));
     let is_path = found.get(2).is_some() || path.contains('.');
     if is_path { (Some(path.to_owned()), title) } else { (None, text) }
@@ -98,9 +102,10 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
 
 /// The text with lines that end with `\n` alone.
 fn with_unix_lines(text: &str) -> std::borrow::Cow<'_, str> {
-    match text.contains('\r') {
-        true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
-        false => text.into(),
+    if text.contains('\r') {
+        text.replace("\r\n", "\n").replace('\r', "\n").into()
+    } else {
+        text.into()
     }
 }
 
@@ -116,14 +121,12 @@ fn is_json(text: &str) -> bool {
 fn nothing(skipped: &[Skipped]) -> Vec<Problem> {
     let line = skipped.first().map_or(1, |one| one.line);
     let problem = match skipped.len() {
-        0 => {
-            "there is nothing to do in it: `- [ ] words` makes a line an item, and so does an entry of a list below a \
-              heading, or in JSON an entry of `items`"
-                .to_owned()
-        }
+        0 => "there is nothing to do in it: `- [ ] words` makes a line an item, and so does an \
+              entry of a list below a heading, or in JSON an entry of `items`"
+            .to_owned(),
         count => format!(
-            "nothing in it is an item, although {count} of its lines look like work; begin those that are with `- [ ]`: \
-             \"{}\"",
+            "nothing in it is an item, although {count} of its lines look like work; begin those \
+             that are with `- [ ]`: \"{}\"",
             skipped[0].title
         ),
     };
@@ -157,8 +160,8 @@ struct Draft {
     is_path_in_title: bool,
     /// The number of a heading that counts.
     counted: Option<Counted>,
-    /// True if the item says that it waits for none but those that it names, so that neither headings that count nor
-    /// its title matter.
+    /// True if the item says that it waits for none but those that it names, so that neither
+    /// headings that count nor its title matter.
     is_free: bool,
 }
 
@@ -179,7 +182,8 @@ fn tidy(draft: &mut Draft) {
     if let Some(Source { format, id, path }) = &mut item.source {
         [format, id].into_iter().chain(path).for_each(clean);
     }
-    for given in [&mut draft.priority, &mut draft.status, &mut draft.estimate].into_iter().flatten() {
+    for given in [&mut draft.priority, &mut draft.status, &mut draft.estimate].into_iter().flatten()
+    {
         clean(&mut given.text);
     }
     item.metadata = cleaned(std::mem::take(&mut item.metadata));
@@ -215,12 +219,17 @@ fn checked(drafts: Vec<Draft>, remarks: &mut Vec<Remark>) -> Result<Vec<Item>, V
         let above = parent.and_then(|parent| items[parent].path.as_deref());
         let line = draft.item.line;
         let level = levels[items.len()];
-        problems.extend(check(&mut draft, level, above).into_iter().map(|problem| Problem { line, problem }));
+        problems.extend(
+            check(&mut draft, level, above).into_iter().map(|problem| Problem { line, problem }),
+        );
         // What stands below an item without a path cannot have a path below another item's.
-        let named = draft.item.path.as_deref().filter(|_| above.is_none()).and_then(hierarchy::parent_path);
+        let named =
+            draft.item.path.as_deref().filter(|_| above.is_none()).and_then(hierarchy::parent_path);
         if let Some((named, there)) = named.and_then(|named| Some((named, written.get(named)?))) {
-            let problem =
-                format!("its path says that it is a part of {named}, which stands on line {there}: put it there");
+            let problem = format!(
+                "its path says that it is a part of {named}, which stands on line {there}: put it \
+                 there"
+            );
             problems.push(Problem { line, problem });
         }
         items.push(draft.item);
@@ -233,21 +242,33 @@ fn checked(drafts: Vec<Draft>, remarks: &mut Vec<Remark>) -> Result<Vec<Item>, V
 fn values(draft: &mut Draft, remarks: &mut Vec<Remark>) {
     let mut keep = |item: &mut Item, name: &str, given: &Given, why: &str| {
         let shown = shortened(&given.text, SHOWN);
-        remarks
-            .push(Remark { line: given.line, remark: format!("{name} {shown}: {why}; it is kept in the description") });
+        remarks.push(Remark {
+            line: given.line,
+            remark: format!("{name} {shown}: {why}; it is kept in the description"),
+        });
         let description = item.description.take().unwrap_or_default();
         item.description = Some(format!("{name}: {}\n\n{description}", given.text));
     };
     if let Some(given) = draft.priority.take() {
         match priority(&given.text) {
             Some(priority) => draft.item.priority = Some(priority),
-            None => keep(&mut draft.item, "priority", &given, "it is 1 (first) to 10 (last), or high, medium or low"),
+            None => keep(
+                &mut draft.item,
+                "priority",
+                &given,
+                "it is 1 (first) to 10 (last), or high, medium or low",
+            ),
         }
     }
     if let Some(given) = draft.estimate.take() {
         match minutes(&given.text) {
             Some(minutes) => draft.item.estimated_minutes = Some(minutes),
-            None => keep(&mut draft.item, "estimate", &given, "it is a number of minutes, or hours as in 1h 30m"),
+            None => keep(
+                &mut draft.item,
+                "estimate",
+                &given,
+                "it is a number of minutes, or hours as in 1h 30m",
+            ),
         }
     }
     if let Some(given) = draft.status.take() {
@@ -256,18 +277,23 @@ fn values(draft: &mut Draft, remarks: &mut Vec<Remark>) {
                 draft.item.status = status;
                 if is_said {
                     let read = if status.is_called_off() { "cancelled" } else { "not done yet" };
-                    let remark = format!("status {} is read as {read}", shortened(&given.text, SHOWN));
+                    let remark =
+                        format!("status {} is read as {read}", shortened(&given.text, SHOWN));
                     remarks.push(Remark { line: given.line, remark });
                 }
             }
-            None => {
-                keep(&mut draft.item, "status", &given, "it is Planned, In Progress, Complete, Failed or Cancelled")
-            }
+            None => keep(
+                &mut draft.item,
+                "status",
+                &given,
+                "it is Planned, In Progress, Complete, Failed or Cancelled",
+            ),
         }
     }
     // Trimmed in every format, so that another format does not count as a changed plan.
     let description = draft.item.description.take();
-    draft.item.description = description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    draft.item.description =
+        description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
 }
 
 fn clean(text: &mut String) {
@@ -319,7 +345,8 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Vec<String> {
             && above.is_none_or(|above| hierarchy::parent_path(path) == Some(above));
         if !is_beside {
             problems.push(format!(
-                "the path {path} does not fit where it stands: {form}<number> does, without zeros before the number"
+                "the path {path} does not fit where it stands: {form}<number> does, without zeros \
+                 before the number"
             ));
         }
     }
@@ -349,15 +376,16 @@ fn minutes(given: &str) -> Option<u32> {
     minutes.filter(|minutes| (1..=limit::SPAN.max as u64).contains(&u64::from(*minutes)))
 }
 
-/// Reads a status, in the words of other planners, too; true if it is one that the board does not have.
+/// Reads a status, in the words of other planners, too; true if it is one that the board does not
+/// have.
 pub fn stated(given: &str) -> Option<(Stated, bool)> {
-    let word: String = given.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let word: String =
+        given.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     Some(match word.as_str() {
-        "planned" | "researching" | "ready" | "implementing" | "inprogress" | "available" | "claimed" | "pending"
-        | "todo" | "open" => (Stated::Open, false),
-        "doing" | "started" | "wip" | "blocked" | "deferred" | "onhold" | "review" | "inreview" | "backlog" => {
-            (Stated::Open, true)
-        }
+        "planned" | "researching" | "ready" | "implementing" | "inprogress" | "available"
+        | "claimed" | "pending" | "todo" | "open" => (Stated::Open, false),
+        "doing" | "started" | "wip" | "blocked" | "deferred" | "onhold" | "review" | "inreview"
+        | "backlog" => (Stated::Open, true),
         "complete" | "completed" | "done" | "closed" | "finished" => (Stated::Done, false),
         "failed" => (Stated::Failed, false),
         "cancelled" | "canceled" => (Stated::Cancelled, false),
@@ -372,7 +400,8 @@ fn bare_title(title: &str) -> String {
     phrases::stripped(title)
 }
 
-/// Reads a list such as `a, b` or `[a, b]`. Written as JSON, `["a, b"]`, its entries may be any text.
+/// Reads a list such as `a, b` or `[a, b]`. Written as JSON, `["a, b"]`, its entries may be any
+/// text.
 fn list(text: &str) -> Vec<String> {
     listed(text, |word| word)
 }
@@ -387,7 +416,8 @@ fn named_file(text: &str) -> Option<&str> {
     let (_, from) = text.split_once('`')?;
     let (name, _) = from.split_once('`')?;
     let is_line = |end: &str| {
-        end.starts_with(|c: char| c.is_ascii_digit()) && end.chars().all(|c| c.is_ascii_digit() || c == '-')
+        end.starts_with(|c: char| c.is_ascii_digit())
+            && end.chars().all(|c| c.is_ascii_digit() || c == '-')
     };
     let name = name.rsplit_once(':').filter(|(_, end)| is_line(end)).map_or(name, |(name, _)| name);
     Some(name.trim()).filter(|name| !name.is_empty() && !name.contains(char::is_whitespace))
@@ -398,7 +428,10 @@ fn listed(text: &str, name: impl Fn(&str) -> &str) -> Vec<String> {
         return texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
     }
     let text = text.trim();
-    let words = unwrapped(text).unwrap_or(text).split(',').map(|word| name(word).trim().trim_matches('`').trim());
+    let words = unwrapped(text)
+        .unwrap_or(text)
+        .split(',')
+        .map(|word| name(word).trim().trim_matches('`').trim());
     words.filter(|word| is_something(word)).map(str::to_owned).collect()
 }
 
@@ -412,7 +445,9 @@ const NONE: &str = "none";
 
 fn is_something(word: &str) -> bool {
     let word = word.trim_end_matches('.');
-    !word.is_empty() && word != "-" && !["none", "n/a"].iter().any(|none| word.eq_ignore_ascii_case(none))
+    !word.is_empty()
+        && word != "-"
+        && !["none", "n/a"].iter().any(|none| word.eq_ignore_ascii_case(none))
 }
 
 /// The text inside brackets, if it begins and ends with one pair of them.

@@ -1,4 +1,5 @@
-//! What titles say beside their words: that they are struck out, how urgent they are, and what they wait for.
+//! What titles say beside their words: that they are struck out, how urgent they are, and what they
+//! wait for.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -41,11 +42,17 @@ struct Phrase {
     whole: String,
 }
 
-/// Reads the phrases of all titles. Returns the pairs that the order of headings says, later one first, and problems.
-pub fn read(drafts: &mut [Draft], remarks: &mut Vec<Remark>) -> (Vec<(usize, usize)>, Vec<Problem>) {
+/// Reads the phrases of all titles. Returns the pairs that the order of headings says, later one
+/// first, and problems.
+pub(super) fn read(
+    drafts: &mut [Draft],
+    remarks: &mut Vec<Remark>,
+) -> (Vec<(usize, usize)>, Vec<Problem>) {
     let mut phrases = Vec::new();
     // What comes from elsewhere says in fields what its titles do not mean to say.
-    for (number, draft) in drafts.iter_mut().enumerate().filter(|(_, draft)| draft.item.source.is_none()) {
+    for (number, draft) in
+        drafts.iter_mut().enumerate().filter(|(_, draft)| draft.item.source.is_none())
+    {
         struck(draft);
         urgent(draft);
         phrases.extend(waits(number, draft));
@@ -91,7 +98,11 @@ fn elsewhere(drafts: &[Draft], problems: &mut Vec<Problem>) -> HashMap<(String, 
         let Some(source) = &draft.item.source else { continue };
         if let Some(first) = found.insert((source.format.clone(), source.id.clone()), number) {
             let first = drafts[first].item.line;
-            let problem = format!("the id {} of {} stands on line {first} already", shown(&source.id), source.format);
+            let problem = format!(
+                "the id {} of {} stands on line {first} already",
+                shown(&source.id),
+                source.format
+            );
             problems.push(Problem { line: draft.item.line, problem });
         }
     }
@@ -99,7 +110,7 @@ fn elsewhere(drafts: &[Draft], problems: &mut Vec<Problem>) -> HashMap<(String, 
 }
 
 /// The title without the phrases that are read.
-pub fn stripped(title: &str) -> String {
+pub(super) fn stripped(title: &str) -> String {
     let mut text = title.to_owned();
     for phrase in [&URGENT, &WAITS, &WAITS_AT_END] {
         if let Some(phrase) = phrase.as_ref() {
@@ -112,7 +123,9 @@ pub fn stripped(title: &str) -> String {
 
 /// A title that is struck out as a whole, but for a reason behind it, is not to be done any more.
 fn struck(draft: &mut Draft) {
-    let Some(found) = STRUCK.as_ref().and_then(|struck| struck.captures(&draft.item.title)) else { return };
+    let Some(found) = STRUCK.as_ref().and_then(|struck| struck.captures(&draft.item.title)) else {
+        return;
+    };
     let [title, reason] = [1, 2].map(|group| found.get(group).map_or("", |one| one.as_str()));
     let title = format!("{title}{reason}");
     if draft.item.status == Stated::Open {
@@ -122,11 +135,17 @@ fn struck(draft: &mut Draft) {
 }
 
 fn urgent(draft: &mut Draft) {
-    let Some(found) = URGENT.as_ref().and_then(|urgent| urgent.captures(&draft.item.title)) else { return };
+    let Some(found) = URGENT.as_ref().and_then(|urgent| urgent.captures(&draft.item.title)) else {
+        return;
+    };
     let word = (1..=3).find_map(|group| found.get(group)).map_or("", |word| word.as_str());
     let Some(priority) = priority(word) else { return };
     let range = found.get(0).map_or(0..0, |all| all.range());
-    let rest = one_line(&format!("{} {}", &draft.item.title[..range.start], &draft.item.title[range.end..]));
+    let rest = one_line(&format!(
+        "{} {}",
+        &draft.item.title[..range.start],
+        &draft.item.title[range.end..]
+    ));
     if rest.is_empty() {
         return;
     }
@@ -140,11 +159,12 @@ fn phrase(title: &str) -> Option<regex::Captures<'_>> {
 }
 
 /// True if a part of the title may be read as what its item waits for.
-pub fn may_wait(title: &str) -> bool {
+pub(super) fn may_wait(title: &str) -> bool {
     phrase(title).is_some()
 }
 
-/// Takes the phrase about what an item waits for out of its title, unless the item says that it waits for none.
+/// Takes the phrase about what an item waits for out of its title, unless the item says that it
+/// waits for none.
 fn waits(number: usize, draft: &mut Draft) -> Option<Phrase> {
     if draft.is_free {
         return None;
@@ -177,15 +197,22 @@ fn resolved(text: &str, itself: usize, names: &Names) -> Resolved {
         resolved.on.push(on);
         return resolved;
     }
-    let parts = list(text).into_iter().flat_map(|part| part.split(';').map(str::to_owned).collect::<Vec<_>>());
+    let parts = list(text)
+        .into_iter()
+        .flat_map(|part| part.split(';').map(str::to_owned).collect::<Vec<_>>());
     for part in parts {
         let part = part.trim().trim_start_matches("and ").trim().to_owned();
         let whole = names.find(&part, Some(itself));
-        let halves: Vec<&str> =
-            part.split(" and ").flat_map(|part| part.split(" & ")).flat_map(|part| part.split(" + ")).collect();
+        let halves: Vec<&str> = part
+            .split(" and ")
+            .flat_map(|part| part.split(" & "))
+            .flat_map(|part| part.split(" + "))
+            .collect();
         match whole {
             Named::None if halves.len() > 1 => {
-                halves.into_iter().for_each(|half| resolved.add(half.trim(), names.find(half, Some(itself))));
+                halves
+                    .into_iter()
+                    .for_each(|half| resolved.add(half.trim(), names.find(half, Some(itself))));
             }
             whole => resolved.add(&part, whole),
         }
@@ -204,7 +231,8 @@ impl Resolved {
     }
 }
 
-/// Makes the dependencies of a phrase, or puts it back into the title if it does not name items alone.
+/// Makes the dependencies of a phrase, or puts it back into the title if it does not name items
+/// alone.
 fn settle(
     phrase: Phrase,
     found: Resolved,
@@ -215,19 +243,27 @@ fn settle(
     let Phrase { draft: number, is_certain, whole, .. } = phrase;
     let line = drafts[number].item.line;
     // Whether another plan has an item at a path is known only on the board.
-    let is_elsewhere = |given: &String| is_certain && matches!(split_scope(given), (Some(_), path) if is_path(path));
+    let is_elsewhere = |given: &String| {
+        is_certain && matches!(split_scope(given), (Some(_), path) if is_path(path))
+    };
     let (elsewhere, unknown): (Vec<_>, Vec<_>) = found.unknown.into_iter().partition(is_elsewhere);
     drafts[number].item.depends.extend(elsewhere);
     let is_whole = unknown.is_empty() && (found.several.is_empty() || is_certain);
     for (given, several) in &found.several {
-        match is_certain {
-            true => problems.push(ambiguous(number, given, several, drafts)),
-            false => remarks
-                .push(Remark { line, remark: format!("\"{}\" fits several items: it makes none wait", shown(given)) }),
+        if is_certain {
+            problems.push(ambiguous(number, given, several, drafts))
+        } else {
+            remarks.push(Remark {
+                line,
+                remark: format!("\"{}\" fits several items: it makes none wait", shown(given)),
+            })
         }
     }
     for given in &unknown {
-        remarks.push(Remark { line, remark: format!("\"{}\" fits no item: it makes none wait", shown(given)) });
+        remarks.push(Remark {
+            line,
+            remark: format!("\"{}\" fits no item: it makes none wait", shown(given)),
+        });
     }
     found.on.into_iter().for_each(|on| wait(&mut drafts[number], on));
     if !is_whole {
@@ -243,11 +279,14 @@ fn wait(draft: &mut Draft, on: usize) {
 
 fn ambiguous(number: usize, given: &str, several: &[usize], drafts: &[Draft]) -> Problem {
     const MOST: usize = 5;
-    let lines: Vec<_> = several.iter().take(MOST).map(|one| drafts[*one].item.line.to_string()).collect();
+    let lines: Vec<_> =
+        several.iter().take(MOST).map(|one| drafts[*one].item.line.to_string()).collect();
     let more = if several.len() > MOST { " and others" } else { "" };
     let (given, lines) = (shown(given), lines.join(" and "));
-    let problem =
-        format!("\"{given}\" may be that of line {lines}{more}; name it by more of its words, or by its path");
+    let problem = format!(
+        "\"{given}\" may be that of line {lines}{more}; name it by more of its words, or by its \
+         path"
+    );
     Problem { line: drafts[number].item.line, problem }
 }
 
@@ -255,8 +294,8 @@ fn shown(text: &str) -> String {
     shortened(text, SHOWN)
 }
 
-/// For headings that count one after the other beside each other: each, and the one before it. One that says
-/// `depends: none` waits for no other.
+/// For headings that count one after the other beside each other: each, and the one before it. One
+/// that says `depends: none` waits for no other.
 fn in_order(drafts: &[Draft]) -> Vec<(usize, usize)> {
     let mut order = Vec::new();
     let mut last: HashMap<(Option<usize>, &str), (usize, u32)> = HashMap::new();

@@ -1,5 +1,5 @@
-//! Redacts JSON in its written form: only the texts of secrets are replaced, so that numbers, layout and repeated names
-//! stay.
+//! Redacts JSON in its written form: only the texts of secrets are replaced, so that numbers,
+//! layout and repeated names stay.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -23,8 +23,8 @@ const JSON: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// `text`, an object or array in JSON, without its secrets, and their number; `None` if it is no such document or has
-/// none.
+/// `text`, an object or array in JSON, without its secrets, and their number; `None` if it is no
+/// such document or has none.
 pub fn document(text: &str) -> Option<(String, usize)> {
     let document = parse_to_ast(text, &CollectOptions::default(), &JSON).ok()?.value?;
     if !matches!(document, Value::Object(_) | Value::Array(_)) {
@@ -78,15 +78,20 @@ impl Found {
     }
 
     fn look_at_fields(&mut self, object: &Object, rule: Rule) {
-        let field = |name: &str| object.properties.iter().rfind(|field| field.name.as_str() == name).map(text_of);
+        let field = |name: &str| {
+            object.properties.iter().rfind(|field| field.name.as_str() == name).map(text_of)
+        };
         let rule = rule.of_fields(named_beside(field));
-        let mut names: HashSet<_> = object.properties.iter().map(|field| field.name.as_str().to_owned()).collect();
+        let mut names: HashSet<_> =
+            object.properties.iter().map(|field| field.name.as_str().to_owned()).collect();
         // A name that occurs twice still does afterwards.
         let mut renamed = HashMap::new();
         for field in &object.properties {
             let name = field.name.as_str();
             if let Some((clean, count)) = redacted(name, false) {
-                let clean = renamed.entry(name).or_insert_with(|| distinct(clean, |name| names.contains(name)));
+                let clean = renamed
+                    .entry(name)
+                    .or_insert_with(|| distinct(clean, |name| names.contains(name)));
                 names.insert(clean.clone());
                 self.replace(field.name.range(), (clean.clone(), count));
             }

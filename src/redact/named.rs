@@ -1,7 +1,7 @@
 //! Secrets that only their names reveal: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`.
 //!
-//! A name alone is not enough in a text, where `password: String` and `secret = os.environ["KEY"]` are code: the value
-//! must also look like something that nobody would write for people to read.
+//! A name alone is not enough in a text, where `password: String` and `secret = os.environ["KEY"]`
+//! are code: the value must also look like something that nobody would write for people to read.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -17,8 +17,9 @@ const PAIR: &str = r#"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?[A-Za-
 /// The same for a command-line option whose value is a separate word.
 const OPTION: &str = r#"--(?P<name>[A-Za-z0-9-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9-]*)(?P<between>[ \t]+)(?P<quote>["'])?(?P<value>[^\s\x00"'`\\]+)"#;
 
-static PATTERNS: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| [PAIR, OPTION].into_iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    [PAIR, OPTION].into_iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+});
 
 /// How much a value must look like a secret, given its name.
 #[derive(Clone, Copy, PartialEq)]
@@ -35,20 +36,23 @@ static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
 });
 
-pub fn findings(text: &str) -> Vec<Finding> {
+pub(super) fn findings(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     if SIGNS.as_ref().is_some_and(|signs| !signs.is_match(text)) {
         return found;
     }
     for pattern in &*PATTERNS {
         for pair in pattern.captures_iter(text) {
-            let (Some(name), Some(value)) = (pair.name("name"), pair.name("value")) else { continue };
+            let (Some(name), Some(value)) = (pair.name("name"), pair.name("value")) else {
+                continue;
+            };
             let Some((kind, habit)) = judged(name.as_str()) else { continue };
             if is_in_mark(&text.as_bytes()[..name.start()]) {
                 continue;
             }
-            let is_prose =
-                pair.name("between").is_some_and(|between| between.as_str().trim_end().ends_with(['s', ' ']));
+            let is_prose = pair
+                .name("between")
+                .is_some_and(|between| between.as_str().trim_end().ends_with(['s', ' ']));
             let quoted = pair.name("quote").is_some();
             let whole = value.as_str();
             let length = if quoted { whole.len() } else { unquoted_length(whole) };
@@ -68,14 +72,16 @@ pub fn findings(text: &str) -> Vec<Finding> {
     found
 }
 
-/// True if a quoted name stands before a quoted value: that is a field of JSON or the like, not prose.
+/// True if a quoted name stands before a quoted value: that is a field of JSON or the like, not
+/// prose.
 fn is_quoted(text: &str, name: Range<usize>) -> bool {
     let quotes = ['"', '\''];
-    text[..name.start].ends_with(quotes) && text[name.end..].trim_start_matches('\\').starts_with(quotes)
+    text[..name.start].ends_with(quotes)
+        && text[name.end..].trim_start_matches('\\').starts_with(quotes)
 }
 
-/// True inside a mark `[redacted: …]`. Its words say nothing about what follows; otherwise a redacted text would change
-/// again.
+/// True inside a mark `[redacted: …]`. Its words say nothing about what follows; otherwise a
+/// redacted text would change again.
 fn is_in_mark(before: &[u8]) -> bool {
     const LONGEST: usize = 40;
     let near = &before[before.len().saturating_sub(LONGEST)..];
@@ -85,13 +91,15 @@ fn is_in_mark(before: &[u8]) -> bool {
 
 /// Length of the part of a bare word that is the value, not the sentence or code around it.
 fn unquoted_length(word: &str) -> usize {
-    let end = word.find(['(', ')', '[', ']', '{', '}', '<', '>', ';', ',', '&', '|']).unwrap_or(word.len());
+    let end = word
+        .find(['(', ')', '[', ']', '{', '}', '<', '>', ';', ',', '&', '|'])
+        .unwrap_or(word.len());
     word[..end].trim_end_matches(['.', ':', '!', '?']).len()
 }
 
 /// What a field's name says about its value.
 #[derive(Clone, Copy)]
-pub struct Telling {
+pub(super) struct Telling {
     pub kind: &'static str,
     habit: Habit,
     /// A number with this name counts successes.
@@ -101,30 +109,32 @@ pub struct Telling {
 }
 
 impl Telling {
-    pub fn of(name: &str) -> Option<Self> {
+    pub(super) fn of(name: &str) -> Option<Self> {
         let counts = name.to_ascii_lowercase().ends_with("pass");
         let is_part = name.eq_ignore_ascii_case("auth");
         judged(name).map(|(kind, habit)| Self { kind, habit, counts, is_part })
     }
 
-    /// True for paths, verdicts and ratios, which say something about a part of a program; credentials are more than
-    /// words.
-    pub fn is_said_of_a_part(&self, value: &str) -> bool {
+    /// True for paths, verdicts and ratios, which say something about a part of a program;
+    /// credentials are more than words.
+    pub(super) fn is_said_of_a_part(&self, value: &str) -> bool {
         self.is_part && !value.contains(':') && is_wordy(value)
     }
 
     /// True if the number may be a secret; smaller ones count something.
-    pub fn may_be(&self, number: &Number) -> bool {
+    pub(super) fn may_be(&self, number: &Number) -> bool {
         const SMALLEST_PASSWORD: u64 = 1_000;
         const SMALLEST_TOKEN: u64 = 10_000_000;
-        let smallest = if self.habit == Habit::Password { SMALLEST_PASSWORD } else { SMALLEST_TOKEN };
+        let smallest =
+            if self.habit == Habit::Password { SMALLEST_PASSWORD } else { SMALLEST_TOKEN };
         !self.counts && number.as_u64().is_some_and(|number| number >= smallest)
     }
 }
 
 /// True if the name of the outer field says what the value is.
-pub fn has_no_meaning(name: &str) -> bool {
-    WITHOUT_MEANING.iter().any(|word| name.eq_ignore_ascii_case(word)) || name.bytes().all(|byte| byte.is_ascii_digit())
+pub(super) fn has_no_meaning(name: &str) -> bool {
+    WITHOUT_MEANING.iter().any(|word| name.eq_ignore_ascii_case(word))
+        || name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn judged(name: &str) -> Option<(&'static str, Habit)> {
@@ -132,7 +142,8 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
     let mut words = words.as_slice();
     while let [rest @ .., last] = words
         && !rest.is_empty()
-        && (WITHOUT_MEANING.contains(&last.as_str()) || last.bytes().all(|byte| byte.is_ascii_digit()))
+        && (WITHOUT_MEANING.contains(&last.as_str())
+            || last.bytes().all(|byte| byte.is_ascii_digit()))
     {
         words = rest;
     }
@@ -145,7 +156,10 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
     }
     // A second pass is no password.
     let is_pass = if before.is_empty() { numbered == "pass" } else { last == "pass" };
-    if is_pass && !["by", "com", "tres", "first", "second", "last", "one", "each", "next"].contains(&before) {
+    if is_pass
+        && !["by", "com", "tres", "first", "second", "last", "one", "each", "next"]
+            .contains(&before)
+    {
         return Some(("password", Habit::Password));
     }
     if ends(&["passwords", "passphrases"]) {
@@ -170,13 +184,25 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
         return Some(("secret", Habit::Token));
     }
     // `auth` with a number is the name of a protocol or a company.
-    let is_auth = numbered == "auth" && (words.len() == 1 || before == "basic") || last == "authorization";
+    let is_auth =
+        numbered == "auth" && (words.len() == 1 || before == "basic") || last == "authorization";
     is_auth.then_some(("authorization", Habit::Token))
 }
 
 /// Words at the end of a name that do not say what it names.
-const WITHOUT_MEANING: [&str; 11] =
-    ["value", "raw", "plain", "plaintext", "prod", "production", "dev", "staging", "live", "old", "new"];
+const WITHOUT_MEANING: [&str; 11] = [
+    "value",
+    "raw",
+    "plain",
+    "plaintext",
+    "prod",
+    "production",
+    "dev",
+    "staging",
+    "live",
+    "old",
+    "new",
+];
 /// Words before `key` that make it a secret.
 const KEYS: [&str; 20] = [
     "api",
@@ -233,7 +259,9 @@ fn words(name: &str) -> Vec<String> {
     while let Some(c) = letters.next() {
         let next_is_lower = letters.peek().is_some_and(char::is_ascii_lowercase);
         let starts = c.is_ascii_uppercase()
-            && before.is_some_and(|b: char| b.is_ascii_lowercase() || b.is_ascii_uppercase() && next_is_lower);
+            && before.is_some_and(|b: char| {
+                b.is_ascii_lowercase() || b.is_ascii_uppercase() && next_is_lower
+            });
         if starts || !c.is_ascii_alphanumeric() {
             words.push(String::new());
         }
@@ -275,7 +303,7 @@ const FOR_NONE: [&str; 22] = [
 ];
 
 /// True if the whole value names a secret that is kept elsewhere, or stands for none.
-pub fn stands_for_one(value: &str) -> bool {
+pub(super) fn stands_for_one(value: &str) -> bool {
     const REFERENCE: &str = concat!(
         r"^(?i:(?:bearer|basic|token) +)?",
         r"(?:\$(?:env:)?[A-Z_][A-Z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\$?\{\{[^{}]*\}\}|\$\([^()]*\)|\{[A-Za-z_.]+\}",
@@ -290,12 +318,15 @@ pub fn stands_for_one(value: &str) -> bool {
     let value = value.trim();
     FOR_NONE.contains(&value.to_ascii_lowercase().as_str())
         || value.bytes().all(|byte| b"xX*.-_".contains(&byte))
-        || value.strip_prefix(MARK).and_then(|rest| rest.strip_suffix(']')).is_some_and(|kind| !kind.contains(']'))
+        || value
+            .strip_prefix(MARK)
+            .and_then(|rest| rest.strip_suffix(']'))
+            .is_some_and(|kind| !kind.contains(']'))
         || PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(value))
 }
 
 /// True if the value stands for a secret that is kept elsewhere, or for none.
-pub fn is_reference(value: &str) -> bool {
+pub(super) fn is_reference(value: &str) -> bool {
     const IN_ANY: [&str; 15] = [
         "changeme",
         "change-me",
@@ -319,11 +350,16 @@ pub fn is_reference(value: &str) -> bool {
         || value.starts_with(['$', '<', '{', '[', '%', '('])
         || FOR_NONE.contains(&lower.as_str())
         || IN_ANY.iter().any(|part| lower.contains(part))
-        || ["env:", "env.", "os.", "process.", "file:", "vault:", "op://", "arn:", "ssm:", "secrets.", "vars.", "@"]
-            .iter()
-            .any(|start| lower.starts_with(start))
+        || [
+            "env:", "env.", "os.", "process.", "file:", "vault:", "op://", "arn:", "ssm:",
+            "secrets.", "vars.", "@",
+        ]
+        .iter()
+        .any(|start| lower.starts_with(start))
         || lower.contains("example") && value.len() < 30
-        || lower.bytes().all(|byte| byte == b'x' || byte == b'*' || byte == b'.' || byte == b'-' || byte == b'_')
+        || lower.bytes().all(|byte| {
+            byte == b'x' || byte == b'*' || byte == b'.' || byte == b'-' || byte == b'_'
+        })
 }
 
 fn is_secret(value: &str, habit: Habit, quoted: bool) -> bool {
@@ -360,8 +396,8 @@ fn is_password(value: &str, quoted: bool) -> bool {
         return false;
     }
     let inner = value.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    let marked =
-        inner.bytes().any(|byte| b"!@#$%^&*?~+=".contains(&byte)) || value.ends_with(['!', '#', '$']) && digits > 0;
+    let marked = inner.bytes().any(|byte| b"!@#$%^&*?~+=".contains(&byte))
+        || value.ends_with(['!', '#', '$']) && digits > 0;
     digits > 0 || marked
 }
 
@@ -377,7 +413,10 @@ fn is_wordy(value: &str) -> bool {
         let digits = part.len() - word.len();
         TECHNICAL.contains(&part.to_ascii_lowercase().as_str())
             || word.is_empty() && digits <= 4
-            || digits <= 2 && word.len() <= 24 && word.chars().all(|c| c.is_alphabetic()) && !is_jumbled(word)
+            || digits <= 2
+                && word.len() <= 24
+                && word.chars().all(|c| c.is_alphabetic())
+                && !is_jumbled(word)
     })
 }
 
@@ -430,14 +469,16 @@ const TECHNICAL: [&str; 36] = [
 
 /// True if upper and lower case change as in no name.
 fn is_jumbled(word: &str) -> bool {
-    let changes =
-        word.as_bytes().windows(2).filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+    let changes = word
+        .as_bytes()
+        .windows(2)
+        .filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
     let changes = changes.count();
     changes >= 3 && word.len() / (changes + 1) < 3
 }
 
 /// True if the value is long, mixed, and not made of words.
-pub fn is_random(value: &str) -> bool {
+pub(super) fn is_random(value: &str) -> bool {
     const SHORTEST: usize = 12;
     const BITS: f64 = 2.6;
     if value.len() < SHORTEST || value.contains(['(', '{']) || is_wordy(value) {
@@ -454,7 +495,11 @@ fn bits_per_byte(text: &str) -> f64 {
     text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
     let length = text.len() as f64;
     let share = |count: &u32| f64::from(*count) / length;
-    -counts.iter().filter(|count| **count > 0).map(|count| share(count) * share(count).log2()).sum::<f64>()
+    -counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|count| share(count) * share(count).log2())
+        .sum::<f64>()
 }
 
 #[cfg(test)]

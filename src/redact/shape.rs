@@ -20,7 +20,12 @@ const fn shape(kind: &'static str, signs: &'static str, pattern: &'static str) -
     Shape { kind, signs, pattern, is_real: |_| true }
 }
 
-const fn checked(kind: &'static str, signs: &'static str, pattern: &'static str, is_real: fn(&str) -> bool) -> Shape {
+const fn checked(
+    kind: &'static str,
+    signs: &'static str,
+    pattern: &'static str,
+    is_real: fn(&str) -> bool,
+) -> Shape {
     Shape { kind, signs, pattern, is_real }
 }
 
@@ -37,8 +42,16 @@ const SHAPES: &[Shape] = &[
         "PRIVATE KEY",
         r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])+[A-Za-z0-9+/=]{24,}(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{16,})*",
     ),
-    shape("aws key id", "AKIA|ASIA|ABIA|ACCA", r"(?-u:\b)(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?-u:\b)"),
-    shape("github token", "ghp_|gho_|ghu_|ghs_|ghr_", r"(?-u:\b)gh[pousr]_[A-Za-z0-9]{36,255}(?-u:\b)"),
+    shape(
+        "aws key id",
+        "AKIA|ASIA|ABIA|ACCA",
+        r"(?-u:\b)(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?-u:\b)",
+    ),
+    shape(
+        "github token",
+        "ghp_|gho_|ghu_|ghs_|ghr_",
+        r"(?-u:\b)gh[pousr]_[A-Za-z0-9]{36,255}(?-u:\b)",
+    ),
     shape("github token", "github_pat_", r"(?-u:\b)github_pat_[A-Za-z0-9_]{22,255}(?-u:\b)"),
     checked(
         "gitlab token",
@@ -53,12 +66,25 @@ const SHAPES: &[Shape] = &[
         "hooks.slack.com/",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/_-]{20,})",
     ),
-    shape("discord webhook", "/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/[0-9]{10,}/([A-Za-z0-9_-]{40,})"),
-    shape("stripe key", "k_live_|k_test_|k_prod_", r"(?-u:\b)[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,}"),
+    shape(
+        "discord webhook",
+        "/api/webhooks/",
+        r"discord(?:app)?\.com/api/webhooks/[0-9]{10,}/([A-Za-z0-9_-]{40,})",
+    ),
+    shape(
+        "stripe key",
+        "k_live_|k_test_|k_prod_",
+        r"(?-u:\b)[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,}",
+    ),
     shape("webhook secret", "whsec_", r"(?-u:\b)whsec_[A-Za-z0-9+/=]{24,}"),
     shape("anthropic key", "sk-ant-", r"(?-u:\b)sk-ant-[A-Za-z0-9_-]{20,}"),
     shape("openrouter key", "sk-or-", r"(?-u:\b)sk-or-v1-[0-9a-f]{32,}"),
-    checked("openai key", "sk-", r"(?-u:\b)sk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,}", has_digit_and_case),
+    checked(
+        "openai key",
+        "sk-",
+        r"(?-u:\b)sk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,}",
+        has_digit_and_case,
+    ),
     shape("google key", "AIza", r"(?-u:\b)AIza[A-Za-z0-9_-]{35}"),
     shape("google token", "ya29.", r"(?-u:\b)ya29\.[A-Za-z0-9_-]{20,}"),
     shape("google token", "1//0", r"(?-u:\b)1//0[A-Za-z0-9_-]{30,}"),
@@ -72,7 +98,11 @@ const SHAPES: &[Shape] = &[
     shape("pypi token", "pypi-", r"(?-u:\b)pypi-[A-Za-z0-9_-]{50,}"),
     shape("crates.io token", "cio", r"(?-u:\b)cio[A-Za-z0-9]{32}(?-u:\b)"),
     shape("rubygems token", "rubygems_", r"(?-u:\b)rubygems_[0-9a-f]{48}(?-u:\b)"),
-    shape("azure key", "AccountKey=|SharedAccessKey=", r"(?i:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{40,}={0,2})"),
+    shape(
+        "azure key",
+        "AccountKey=|SharedAccessKey=",
+        r"(?i:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{40,}={0,2})",
+    ),
     shape("azure signature", "sig=", r"[?&]sig=([A-Za-z0-9+/%]{40,}(?:%3[Dd]|=)?)"),
     shape("azure client secret", "Q~", r"(?-u:\b)([A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_~.-]{31,34})"),
     shape("vault token", "hvs.|hvb.|hvr.", r"(?-u:\b)hv[sbr]\.[A-Za-z0-9_-]{20,}"),
@@ -82,9 +112,17 @@ const SHAPES: &[Shape] = &[
     shape("sendgrid key", "SG.", r"(?-u:\b)SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50}"),
     shape("mailgun key", "key-", r"(?-u:\b)key-[0-9a-f]{32}(?-u:\b)"),
     shape("telegram token", ":AA", r"(?-u:\b)[0-9]{8,10}:AA[A-Za-z0-9_-]{33}"),
-    shape("shopify token", "shpat_|shpca_|shppa_|shpss_", r"(?-u:\b)shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}(?-u:\b)"),
+    shape(
+        "shopify token",
+        "shpat_|shpca_|shppa_|shpss_",
+        r"(?-u:\b)shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}(?-u:\b)",
+    ),
     shape("linear key", "lin_", r"(?-u:\b)lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
-    shape("notion token", "ntn_|secret_", r"(?-u:\b)(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}(?-u:\b))"),
+    shape(
+        "notion token",
+        "ntn_|secret_",
+        r"(?-u:\b)(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}(?-u:\b))",
+    ),
     shape("databricks token", "dapi", r"(?-u:\b)dapi[0-9a-f]{32}(?:-[0-9])?(?-u:\b)"),
     shape("docker token", "dckr_", r"(?-u:\b)dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
     shape("atlassian token", "ATATT3|ATCTT3", r"(?-u:\b)AT[AC]TT3[A-Za-z0-9_=-]{50,}"),
@@ -137,12 +175,14 @@ const SHAPES: &[Shape] = &[
     ),
 ];
 
-/// Finds in one pass which shapes a text may contain, so that few patterns are tried and fewer compiled.
+/// Finds in one pass which shapes a text may contain, so that few patterns are tried and fewer
+/// compiled.
 struct Scout {
     signs: AhoCorasick,
     /// The shape of each sign.
     shapes: Vec<usize>,
-    /// Fewest bytes of a text that the shape's pattern can match, because `sk-` is in every `task-1`.
+    /// Fewest bytes of a text that the shape's pattern can match, because `sk-` is in every
+    /// `task-1`.
     shortest: Vec<OnceLock<usize>>,
     patterns: Vec<OnceLock<Option<Regex>>>,
 }
@@ -150,22 +190,36 @@ struct Scout {
 /// Always present, because the signs are constants; a test builds it.
 static SCOUT: LazyLock<Option<Scout>> = LazyLock::new(|| {
     let all = SHAPES.iter().enumerate();
-    let signs = all.flat_map(|(index, shape)| shape.signs.split('|').map(move |sign| (index, sign)));
+    let signs =
+        all.flat_map(|(index, shape)| shape.signs.split('|').map(move |sign| (index, sign)));
     let (shapes, signs): (Vec<_>, Vec<_>) = signs.unzip();
     let signs = AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()?;
     let shortest = SHAPES.iter().map(|_| OnceLock::new()).collect();
-    Some(Scout { signs, shapes, shortest, patterns: SHAPES.iter().map(|_| OnceLock::new()).collect() })
+    Some(Scout {
+        signs,
+        shapes,
+        shortest,
+        patterns: SHAPES.iter().map(|_| OnceLock::new()).collect(),
+    })
 });
 
-pub fn findings(text: &str) -> Vec<Finding> {
+pub(super) fn findings(text: &str) -> Vec<Finding> {
     let Some(scout) = &*SCOUT else { return Vec::new() };
     let mut possible = [false; SHAPES.len()];
-    scout.signs.find_overlapping_iter(text).for_each(|sign| possible[scout.shapes[sign.pattern()]] = true);
+    scout
+        .signs
+        .find_overlapping_iter(text)
+        .for_each(|sign| possible[scout.shapes[sign.pattern()]] = true);
     let mut found = Vec::new();
-    let may_match =
-        |index: usize| possible[index] && text.len() >= *scout.shortest[index].get_or_init(|| shortest(&SHAPES[index]));
+    let may_match = |index: usize| {
+        possible[index]
+            && text.len() >= *scout.shortest[index].get_or_init(|| shortest(&SHAPES[index]))
+    };
     for (index, shape) in SHAPES.iter().enumerate().filter(|(index, _)| may_match(*index)) {
-        let Some(pattern) = scout.patterns[index].get_or_init(|| Regex::new(shape.pattern).ok()) else { continue };
+        let Some(pattern) = scout.patterns[index].get_or_init(|| Regex::new(shape.pattern).ok())
+        else {
+            continue;
+        };
         for captures in pattern.captures_iter(text) {
             let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else { continue };
             if (shape.is_real)(secret.as_str()) {
@@ -181,7 +235,8 @@ fn shortest(shape: &Shape) -> usize {
     pattern.and_then(|pattern| pattern.properties().minimum_len()).unwrap_or_default()
 }
 
-/// True if the text has a digit or both cases: names made of words have lower-case letters and hyphens only.
+/// True if the text has a digit or both cases: names made of words have lower-case letters and
+/// hyphens only.
 fn has_digit_or_case(text: &str) -> bool {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)

@@ -12,7 +12,9 @@ use hyper_util::client::legacy;
 use jsonrpsee::core::client::{ClientT, Error as RpcError, Subscription, SubscriptionClientT};
 use jsonrpsee::core::http_helpers::HttpError;
 use jsonrpsee::http_client::transport::{Error as TransportError, HttpBackend};
-use jsonrpsee::http_client::{HeaderMap, HeaderValue, HttpClient, HttpClientBuilder, RpcLogger, RpcService};
+use jsonrpsee::http_client::{
+    HeaderMap, HeaderValue, HttpClient, HttpClientBuilder, RpcLogger, RpcService,
+};
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INVALID_PARAMS_CODE, METHOD_NOT_FOUND_CODE};
 use jsonrpsee::ws_client::{PingConfig, WsClient, WsClientBuilder};
@@ -62,7 +64,10 @@ pub enum AddressError {
     NotAnUrl,
     #[error("only http and https are spoken")]
     BadScheme,
-    #[error("a user name, a password or a query does not belong in it; the token goes into a file, see --token-file")]
+    #[error(
+        "a user name, a password or a query does not belong in it; the token goes into a file, \
+         see --token-file"
+    )]
     HasSecret,
     #[error(
         "http would show the token to the network; use https, or an ssh tunnel (`ssh -L 8425:127.0.0.1:8425 HOST`, then \
@@ -93,9 +98,14 @@ impl FromStr for Address {
         let host = host(authority.host())?;
         let path = uri.path().trim_end_matches('/');
         // `callboard serve` prints these URLs, too.
-        let path = path.strip_suffix(RPC).or_else(|| path.strip_suffix(MCP)).unwrap_or(path).to_owned();
+        let path =
+            path.strip_suffix(RPC).or_else(|| path.strip_suffix(MCP)).unwrap_or(path).to_owned();
         let address = Self { is_encrypted, host, port: authority.port_u16(), path };
-        if address.is_encrypted || address.is_loopback() { Ok(address) } else { Err(AddressError::NotEncrypted) }
+        if address.is_encrypted || address.is_loopback() {
+            Ok(address)
+        } else {
+            Err(AddressError::NotEncrypted)
+        }
     }
 }
 
@@ -106,7 +116,11 @@ fn host(text: &str) -> Result<Host, AddressError> {
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let name = text.to_ascii_lowercase();
-    if !name.is_empty() && name.chars().all(is_name) { Ok(Host::Name(name)) } else { Err(AddressError::NotAnUrl) }
+    if !name.is_empty() && name.chars().all(is_name) {
+        Ok(Host::Name(name))
+    } else {
+        Err(AddressError::NotAnUrl)
+    }
 }
 
 impl Address {
@@ -146,10 +160,14 @@ impl fmt::Display for Host {
 pub struct Token(HeaderValue);
 
 impl Token {
-    /// None if the text cannot be a token: it has spaces or control characters, or is empty or too long.
+    /// None if the text cannot be a token: it has spaces or control characters, or is empty or too
+    /// long.
     pub fn of(text: &str) -> Option<Self> {
         let text = bom::skip(text).trim();
-        if text.is_empty() || text.len() > LONGEST_TOKEN || !text.chars().all(|c| c.is_ascii_graphic()) {
+        if text.is_empty()
+            || text.len() > LONGEST_TOKEN
+            || !text.chars().all(|c| c.is_ascii_graphic())
+        {
             return None;
         }
         let mut value = HeaderValue::from_str(&format!("Bearer {text}")).ok()?;
@@ -165,26 +183,33 @@ pub enum ClientError {
     #[error("{}", data["message"].as_str().unwrap_or("the server gives no reason"))]
     Answered { blame: Blame, data: Value },
     #[error(
-        "{address} cannot be reached ({detail}); start it with `callboard serve`, or use the board of this directory: leave --server out, or unset CALLBOARD_SERVER"
+        "{address} cannot be reached ({detail}); start it with `callboard serve`, or use the \
+         board of this directory: leave --server out, or unset CALLBOARD_SERVER"
     )]
     Unreachable { address: Address, detail: String },
     #[error("the certificate of {address} is refused: {fault}")]
     Untrusted { address: Address, fault: Fault },
     #[error(
-        "{address} takes no call without a token; name the file that `callboard serve` printed with --token-file, or set CALLBOARD_TOKEN"
+        "{address} takes no call without a token; name the file that `callboard serve` printed \
+         with --token-file, or set CALLBOARD_TOKEN"
     )]
     NoToken { address: Address },
     #[error(
-        "{address} does not take this token; name the file that `callboard serve` printed with --token-file, or set CALLBOARD_TOKEN to what is in it"
+        "{address} does not take this token; name the file that `callboard serve` printed with \
+         --token-file, or set CALLBOARD_TOKEN to what is in it"
     )]
     BadToken { address: Address },
     #[error("{address} does not answer to the name {}; start it with `--allow-host {}`, or use http://127.0.0.1 there", address.host, address.host)]
     Forbidden { address: Address },
     #[error(
-        "the call is larger than {address} takes; split it into smaller ones, or do it where the board is, without --server"
+        "the call is larger than {address} takes; split it into smaller ones, or do it where the \
+         board is, without --server"
     )]
     TooLarge { address: Address },
-    #[error("whether the call was done is unknown: {address} gave no answer ({detail}); look before you repeat it")]
+    #[error(
+        "whether the call was done is unknown: {address} gave no answer ({detail}); look before \
+         you repeat it"
+    )]
     Unknown { address: Address, detail: String },
     #[error("{address} answered with HTTP status {status}; it is busy, try again")]
     Busy { address: Address, status: u16 },
@@ -243,7 +268,12 @@ pub struct Client {
 
 impl Client {
     /// Creates a client; it connects at the first call.
-    pub fn new(address: Address, token: Option<Token>, agent: &str, place: &Place) -> Result<Self, ClientError> {
+    pub fn new(
+        address: Address,
+        token: Option<Token>,
+        agent: &str,
+        place: &Place,
+    ) -> Result<Self, ClientError> {
         let mut headers = HeaderMap::new();
         if let Some(Token(value)) = token {
             headers.insert(AUTHORIZATION, value);
@@ -274,7 +304,9 @@ impl Client {
         };
         self.http.request(operation, arguments).await.map_err(|error| match error {
             // jsonrpsee answers this itself, without our data.
-            RpcError::Call(error) if error.code() == METHOD_NOT_FOUND_CODE && error.data().is_none() => {
+            RpcError::Call(error)
+                if error.code() == METHOD_NOT_FOUND_CODE && error.data().is_none() =>
+            {
                 let data = CallError::UnknownOperation(operation.to_owned()).data();
                 ClientError::Answered { blame: Blame::Name, data }
             }
@@ -304,13 +336,17 @@ impl Client {
         let address = self.address.clone();
         match error {
             RpcError::Call(error) => answered(&error),
-            RpcError::RequestTimeout => ClientError::Unknown { address, detail: "timeout".to_owned() },
+            RpcError::RequestTimeout => {
+                ClientError::Unknown { address, detail: "timeout".to_owned() }
+            }
             RpcError::Transport(error) => match error.downcast::<TransportError>() {
                 Ok(error) => self.transport_error(*error),
                 // An error of the WebSocket, over which only reads go, which can be repeated.
                 Err(error) => unreached(address, error.to_string()),
             },
-            RpcError::RestartNeeded(error) => ClientError::Unreachable { address, detail: error.to_string() },
+            RpcError::RestartNeeded(error) => {
+                ClientError::Unreachable { address, detail: error.to_string() }
+            }
             other => ClientError::NotAServer { address, detail: other.to_string() },
         }
     }
@@ -323,8 +359,14 @@ impl Client {
                 Ok(turned) => self.turned(*turned),
                 Err(error) => {
                     let detail = root_cause(error.as_ref());
-                    let connecting = error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect);
-                    if connecting { unreached(address, detail) } else { ClientError::Unknown { address, detail } }
+                    let connecting = error
+                        .downcast_ref::<legacy::Error>()
+                        .is_some_and(legacy::Error::is_connect);
+                    if connecting {
+                        unreached(address, detail)
+                    } else {
+                        ClientError::Unknown { address, detail }
+                    }
                 }
             },
             TransportError::Http(error @ HttpError::TooLarge) => {
@@ -334,7 +376,8 @@ impl Client {
         }
     }
 
-    /// A rejected request as an error, in the server's own words if it has any for this caller or call.
+    /// A rejected request as an error, in the server's own words if it has any for this caller or
+    /// call.
     fn turned(&self, Turned { status, error }: Turned) -> ClientError {
         let address = self.address.clone();
         if let Some(data) = error.as_ref().and_then(board_data) {
@@ -344,16 +387,26 @@ impl Client {
         match (status, error) {
             (400, Some(error)) => {
                 let message = format!("{address} does not take this call: {}", error.message());
-                ClientError::Answered { blame: Blame::Call, data: json!({"code": "bad_request", "message": message}) }
+                ClientError::Answered {
+                    blame: Blame::Call,
+                    data: json!({"code": "bad_request", "message": message}),
+                }
             }
-            (401, _) if self.headers.contains_key(AUTHORIZATION) => ClientError::BadToken { address },
+            (401, _) if self.headers.contains_key(AUTHORIZATION) => {
+                ClientError::BadToken { address }
+            }
             (401, _) => ClientError::NoToken { address },
             (403, _) => ClientError::Forbidden { address },
             (413, _) => ClientError::TooLarge { address },
             (408 | 429 | 503, _) => ClientError::Busy { address, status },
             // From a proxy whose server is unavailable, or became so during the call.
-            (500 | 502 | 504, _) => ClientError::Unknown { address, detail: format!("HTTP status {status}") },
-            _ => ClientError::NotAServer { address, detail: format!("it answered with HTTP status {status}") },
+            (500 | 502 | 504, _) => {
+                ClientError::Unknown { address, detail: format!("HTTP status {status}") }
+            }
+            _ => ClientError::NotAServer {
+                address,
+                detail: format!("it answered with HTTP status {status}"),
+            },
         }
     }
 }
@@ -374,7 +427,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event; none if the connection is cut, or the server has stopped waiting for this reader.
+    /// The next event; none if the connection is cut, or the server has stopped waiting for this
+    /// reader.
     pub async fn next(&mut self) -> Option<Value> {
         self.subscription.next().await?.ok()
     }
@@ -387,7 +441,8 @@ fn answered(error: &ErrorObjectOwned) -> ClientError {
         INVALID_PARAMS_CODE | REFUSED => Blame::Call,
         _ => Blame::Board,
     };
-    let data = board_data(error).unwrap_or_else(|| json!({"code": "failed", "message": error.message()}));
+    let data =
+        board_data(error).unwrap_or_else(|| json!({"code": "failed", "message": error.message()}));
     ClientError::Answered { blame, data }
 }
 
@@ -403,7 +458,9 @@ fn root_cause(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String
         innermost = source;
     }
     match innermost.downcast_ref::<io::Error>() {
-        Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            "connection refused".to_owned()
+        }
         _ => innermost.to_string(),
     }
 }
@@ -411,7 +468,9 @@ fn root_cause(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String
 /// The value of the caller header, escaped because headers are ASCII and paths need not be.
 fn caller(agent: &str, place: &Place) -> HeaderValue {
     let mut fields = json!({"agent": agent});
-    for (name, value) in [("worktree", &place.worktree), ("branch", &place.branch), ("head", &place.head)] {
+    for (name, value) in
+        [("worktree", &place.worktree), ("branch", &place.branch), ("head", &place.head)]
+    {
         if let Some(value) = value {
             fields[name] = Value::from(value.as_str());
         }
@@ -446,14 +505,22 @@ mod tests {
         ] {
             assert_eq!(address(text).as_deref(), Ok("http://127.0.0.1:8425"), "{text}");
         }
-        assert_eq!(address("https://Example.org/team/rpc").as_deref(), Ok("https://example.org/team"));
+        assert_eq!(
+            address("https://Example.org/team/rpc").as_deref(),
+            Ok("https://example.org/team")
+        );
         assert_eq!(address("http://[::1]:1/rpc").as_deref(), Ok("http://[::1]:1"));
         assert_eq!(address("http://localhost").as_deref(), Ok("http://localhost"));
     }
 
     #[test]
     fn an_address_never_holds_a_secret() {
-        for text in ["http://user@127.0.0.1", "http://a:b@127.0.0.1", "http://127.0.0.1/?token=x", "https://h/#token"] {
+        for text in [
+            "http://user@127.0.0.1",
+            "http://a:b@127.0.0.1",
+            "http://127.0.0.1/?token=x",
+            "https://h/#token",
+        ] {
             assert_eq!(address(text), Err(AddressError::HasSecret), "{text}");
         }
     }
@@ -479,10 +546,9 @@ mod tests {
 
     #[test]
     fn a_token_is_one_word_and_not_shown() {
-        assert!(
-            Token::of("\u{feff} abc\n")
-                .is_some_and(|Token(value)| value == "Bearer abc" && !format!("{value:?}").contains("abc"))
-        );
+        assert!(Token::of("\u{feff} abc\n").is_some_and(
+            |Token(value)| value == "Bearer abc" && !format!("{value:?}").contains("abc")
+        ));
         for text in ["", " ", "a b", "a\nb", "ä", &"x".repeat(5_000)] {
             assert!(Token::of(text).is_none(), "{text}");
         }
@@ -490,8 +556,11 @@ mod tests {
 
     #[test]
     fn the_caller_is_ascii_and_says_the_same() {
-        let place =
-            Place { worktree: Some("/wörk/日本\u{7f}\n".to_owned()), branch: None, head: Some("abc".to_owned()) };
+        let place = Place {
+            worktree: Some("/wörk/日本\u{7f}\n".to_owned()),
+            branch: None,
+            head: Some("abc".to_owned()),
+        };
         let header = caller("ada", &place);
         let text = header.to_str().expect("ASCII");
         let read: Value = serde_json::from_str(text).expect("JSON");
@@ -502,6 +571,9 @@ mod tests {
     fn an_error_without_data_is_still_told() {
         let error = ErrorObjectOwned::owned(-32_008, "Response is too big", None::<()>);
         let ClientError::Answered { blame, data } = answered(&error) else { panic!("no answer") };
-        assert_eq!((blame, data), (Blame::Board, json!({"code": "failed", "message": "Response is too big"})));
+        assert_eq!(
+            (blame, data),
+            (Blame::Board, json!({"code": "failed", "message": "Response is too big"}))
+        );
     }
 }

@@ -30,23 +30,36 @@ pub fn document() -> Value {
 }
 
 fn operation(entry: &Entry) -> Value {
-    let (arguments, reply) = (written_out(entry.input_schema(true)), written_out(entry.output_schema()));
-    method(entry.name, entry.description, params(&arguments), json!({"name": "reply", "schema": reply}))
+    let (arguments, reply) =
+        (written_out(entry.input_schema(true)), written_out(entry.output_schema()));
+    method(
+        entry.name,
+        entry.description,
+        params(&arguments),
+        json!({"name": "reply", "schema": reply}),
+    )
 }
 
-/// The schema without references, which readers of OpenRPC follow without end where a type contains itself. It is
-/// written out as often as items of a plan may be nested, and below that it is any object.
+/// The schema without references, which readers of OpenRPC follow without end where a type contains
+/// itself. It is written out as often as items of a plan may be nested, and below that it is any
+/// object.
 fn written_out(mut schema: Map<String, Value>) -> Map<String, Value> {
     let definitions = schema::take_definitions(&mut schema);
-    schema.into_iter().map(|(key, value)| (key, resolved(value, &definitions, limit::PLAN_DEPTH.max))).collect()
+    schema
+        .into_iter()
+        .map(|(key, value)| (key, resolved(value, &definitions, limit::PLAN_DEPTH.max)))
+        .collect()
 }
 
 fn resolved(schema: Value, definitions: &Map<String, Value>, levels: usize) -> Value {
     match schema {
         Value::Object(mut fields) => {
-            let referred =
-                fields.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix("#/$defs/"));
-            let definition = referred.and_then(|name| definitions.get(name)).and_then(Value::as_object).cloned();
+            let referred = fields
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|target| target.strip_prefix("#/$defs/"));
+            let definition =
+                referred.and_then(|name| definitions.get(name)).and_then(Value::as_object).cloned();
             if let Some(definition) = definition {
                 fields.remove("$ref");
                 let any = || Map::from_iter([("type".to_owned(), json!("object"))]);
@@ -54,9 +67,14 @@ fn resolved(schema: Value, definitions: &Map<String, Value>, levels: usize) -> V
                 let fields = whole.into_iter().chain(fields).collect();
                 return resolved(Value::Object(fields), definitions, levels.saturating_sub(1));
             }
-            fields.into_iter().map(|(key, value)| (key, resolved(value, definitions, levels))).collect()
+            fields
+                .into_iter()
+                .map(|(key, value)| (key, resolved(value, definitions, levels)))
+                .collect()
         }
-        Value::Array(items) => items.into_iter().map(|item| resolved(item, definitions, levels)).collect(),
+        Value::Array(items) => {
+            items.into_iter().map(|item| resolved(item, definitions, levels)).collect()
+        }
         other => other,
     }
 }
@@ -66,8 +84,8 @@ fn subscription() -> [Value; 2] {
     let params = params(schema.as_object().unwrap_or(&Map::new()));
     let id = json!({"name": "subscription", "schema": {"type": ["integer", "string"]}});
     let subscribe = format!(
-        "WebSocket only. Every event after since_seq, once and in order, as a notification `{EVENT}` with the params \
-         subscription and result; a last one with error ends it."
+        "WebSocket only. Every event after since_seq, once and in order, as a notification \
+         `{EVENT}` with the params subscription and result; a last one with error ends it."
     );
     let done = json!({"name": "ended", "schema": {"type": "boolean"}});
     let unsubscribe = json!([{"name": "subscription", "required": true, "schema": id["schema"]}]);
@@ -97,9 +115,8 @@ fn params(schema: &Map<String, Value>) -> Value {
     let is_required = |name: &String| required.iter().any(|one| one == name);
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let (first, then): (Vec<_>, Vec<_>) = properties.partition(|(name, _)| is_required(name));
-    let params = first
-        .into_iter()
-        .chain(then)
-        .map(|(name, schema)| json!({"name": name, "required": is_required(name), "schema": schema}));
+    let params = first.into_iter().chain(then).map(
+        |(name, schema)| json!({"name": name, "required": is_required(name), "schema": schema}),
+    );
     Value::Array(params.collect())
 }

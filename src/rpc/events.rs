@@ -1,5 +1,6 @@
-//! `subscribe_events`: the board's events as they happen. Each subscriber gets every event after its `since_seq` once
-//! and in order. One that reads too slowly is told where to continue, and its subscription ends.
+//! `subscribe_events`: the board's events as they happen. Each subscriber gets every event after
+//! its `since_seq` once and in order. One that reads too slowly is told where to continue, and its
+//! subscription ends.
 
 use std::time::Duration;
 
@@ -19,19 +20,19 @@ use super::{arguments, bad_arguments, error_object};
 use crate::ops::EventFilter;
 use crate::participant::{CallError, Caller, Handle, Listener};
 
-pub const SUBSCRIBE: &str = "subscribe_events";
-pub const UNSUBSCRIBE: &str = "unsubscribe_events";
+pub(super) const SUBSCRIBE: &str = "subscribe_events";
+pub(super) const UNSUBSCRIBE: &str = "unsubscribe_events";
 /// The arguments as refusals list them.
-pub const ARGUMENTS: &str = "since_seq?, kinds?, task_id?";
+pub(super) const ARGUMENTS: &str = "since_seq?, kinds?, task_id?";
 /// Method of the notifications.
-pub const EVENT: &str = "event";
+pub(super) const EVENT: &str = "event";
 
 /// Longest time that a subscriber's buffer may stay full.
 const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SubscribeParams {
+pub(super) struct SubscribeParams {
     /// Events after this one; from now on if left out
     since_seq: Option<u64>,
     /// Only these kinds
@@ -41,7 +42,7 @@ pub struct SubscribeParams {
     task_id: Option<String>,
 }
 
-pub fn register(module: &mut RpcModule<Handle>) -> Result<(), RegisterMethodError> {
+pub(super) fn register(module: &mut RpcModule<Handle>) -> Result<(), RegisterMethodError> {
     module.register_subscription(SUBSCRIBE, EVENT, UNSUBSCRIBE, subscribe).map(drop)
 }
 
@@ -53,7 +54,8 @@ async fn subscribe(
 ) -> SubscriptionCloseResponse {
     match listener(&params, &handle).await {
         Ok(listener) => {
-            let over = extensions.get::<Caller>().map(|caller| caller.gone.clone()).unwrap_or_default();
+            let over =
+                extensions.get::<Caller>().map(|caller| caller.gone.clone()).unwrap_or_default();
             feed(pending, listener, &over).await
         }
         Err(error) => {
@@ -65,8 +67,8 @@ async fn subscribe(
 
 async fn listener(params: &Params<'_>, handle: &Handle) -> Result<Listener, CallError> {
     let arguments = arguments(SUBSCRIBE, params)?;
-    let wanted: SubscribeParams =
-        serde_json::from_value(arguments).map_err(|error| bad_arguments(SUBSCRIBE, error.to_string()))?;
+    let wanted: SubscribeParams = serde_json::from_value(arguments)
+        .map_err(|error| bad_arguments(SUBSCRIBE, error.to_string()))?;
     let filter = EventFilter::checked(&wanted.kinds, wanted.task_id.as_deref())?;
     handle.listen(wanted.since_seq, filter).await
 }
@@ -87,7 +89,8 @@ async fn feed(
             Ok(item) => item,
             Err(error) => return ended(error.data()),
         };
-        match sink.send_timeout(SubscriptionMessage::from(item.json.clone()), READER_PATIENCE).await {
+        match sink.send_timeout(SubscriptionMessage::from(item.json.clone()), READER_PATIENCE).await
+        {
             Ok(()) => {}
             Err(SendTimeoutError::Closed(_)) => return SubscriptionCloseResponse::None,
             Err(SendTimeoutError::Timeout(_)) => {

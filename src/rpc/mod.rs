@@ -1,5 +1,5 @@
-//! JSON-RPC 2.0: every operation is a method of the same name, over HTTP and WebSocket. A WebSocket client can also
-//! subscribe to events.
+//! JSON-RPC 2.0: every operation is a method of the same name, over HTTP and WebSocket. A WebSocket
+//! client can also subscribe to events.
 
 mod certificate;
 pub mod client;
@@ -61,8 +61,8 @@ pub struct Door {
 }
 
 impl Door {
-    /// Also returns what ends its WebSockets. `look` is called before each message on one, since they pass no gate; it
-    /// cancels callers whose tokens are no longer good.
+    /// Also returns what ends its WebSockets. `look` is called before each message on one, since
+    /// they pass no gate; it cancels callers whose tokens are no longer good.
     ///
     /// # Errors
     /// If two operations have the same name.
@@ -71,7 +71,17 @@ impl Door {
         let mut module = RpcModule::new(handle.clone());
         events::register(&mut module)?;
         let document = Arc::new(discover::document());
-        Ok((Self { handle, document, methods: module.into(), look, stopped, calls: TaskTracker::new() }, stop))
+        Ok((
+            Self {
+                handle,
+                document,
+                methods: module.into(),
+                look,
+                stopped,
+                calls: TaskTracker::new(),
+            },
+            stop,
+        ))
     }
 
     pub async fn handle(&self, request: Request) -> Response {
@@ -96,10 +106,11 @@ fn arguments(operation: &'static str, params: &Params) -> Result<Value, Refusal>
 }
 
 fn read_arguments(operation: &'static str, params: &Params) -> Result<Value, Refusal> {
-    let fields: Result<Map<String, Value>, _> = serde_json::from_str(params.as_str().unwrap_or("{}"));
-    fields
-        .map(Value::Object)
-        .map_err(|_| bad_arguments(operation, "params must be an object with the arguments by name".to_owned()))
+    let fields: Result<Map<String, Value>, _> =
+        serde_json::from_str(params.as_str().unwrap_or("{}"));
+    fields.map(Value::Object).map_err(|_| {
+        bad_arguments(operation, "params must be an object with the arguments by name".to_owned())
+    })
 }
 
 pub fn bad_arguments(operation: &'static str, detail: String) -> Refusal {
@@ -118,7 +129,9 @@ fn refused_as_full(replies: usize) -> Option<ErrorObjectOwned> {
 fn error_object(error: &CallError) -> ErrorObjectOwned {
     let code = match error {
         CallError::UnknownOperation(_) => METHOD_NOT_FOUND_CODE,
-        CallError::Refused(Refusal::BadArguments { .. } | Refusal::BadArgument { .. }) => INVALID_PARAMS_CODE,
+        CallError::Refused(Refusal::BadArguments { .. } | Refusal::BadArgument { .. }) => {
+            INVALID_PARAMS_CODE
+        }
         CallError::Refused(_) => REFUSED,
         CallError::Failed(_) | CallError::Gone => FAILED,
     };

@@ -1,8 +1,9 @@
-//! WebSockets on `/rpc`. jsonrpsee has the methods and the subscriptions; messages are framed and read here, because it
-//! takes a request whose id is a negative number or a fraction for a notification.
+//! WebSockets on `/rpc`. jsonrpsee has the methods and the subscriptions; messages are framed and
+//! read here, because it takes a request whose id is a negative number or a fraction for a
+//! notification.
 //!
-//! The caller of a message was admitted when the WebSocket was opened, which may be long ago. Calls end with the
-//! connection; notifications that have begun are finished.
+//! The caller of a message was admitted when the WebSocket was opened, which may be long ago. Calls
+//! end with the connection; notifications that have begun are finished.
 
 use std::io;
 use std::sync::Arc;
@@ -44,11 +45,14 @@ const PING_PATIENCE: Duration = Duration::from_secs(40);
 type Stream = Compat<BufStream<TokioIo<Upgraded>>>;
 
 /// Answers the request that opens a WebSocket, and serves it from then on.
-pub fn open(door: &Door, request: Request) -> Response {
+pub(super) fn open(door: &Door, request: Request) -> Response {
     let mut handshake = Server::new();
     let response = match handshake.receive_request(&request) {
         Ok(response) => response.map(|()| Body::empty()),
-        Err(error) => return (StatusCode::BAD_REQUEST, format!("no WebSocket can be opened: {error}")).into_response(),
+        Err(error) => {
+            return (StatusCode::BAD_REQUEST, format!("no WebSocket can be opened: {error}"))
+                .into_response();
+        }
     };
     let (door, extensions) = (door.clone(), request.extensions().clone());
     let upgrade = hyper::upgrade::on(request);
@@ -60,7 +64,12 @@ pub fn open(door: &Door, request: Request) -> Response {
     response
 }
 
-async fn converse(door: Door, extensions: Extensions, handshake: Server, upgrade: OnUpgrade) -> io::Result<()> {
+async fn converse(
+    door: Door,
+    extensions: Extensions,
+    handshake: Server,
+    upgrade: OnUpgrade,
+) -> io::Result<()> {
     let upgraded = upgrade.await.map_err(io::Error::other)?;
     let mut connection = handshake.into_builder(BufStream::new(TokioIo::new(upgraded)).compat());
     connection.set_max_message_size(BODY.max);
@@ -82,8 +91,8 @@ async fn converse(door: Door, extensions: Extensions, handshake: Server, upgrade
 
 struct Reader {
     door: Door,
-    /// Those of the request that opened the WebSocket: its caller, and its place among the connections, which is taken
-    /// as long as they are kept.
+    /// Those of the request that opened the WebSocket: its caller, and its place among the
+    /// connections, which is taken as long as they are kept.
     extensions: Extensions,
     subscriptions: Subscriptions,
     sink: MethodSink,
@@ -96,14 +105,17 @@ impl Reader {
     async fn read(self, mut receiver: Receiver<Stream>) -> Result<(), Error> {
         loop {
             let mut message = Vec::new();
-            let Ok(received) = timeout(PING_PATIENCE, receiver.receive(&mut message)).await else { return Ok(()) };
+            let Ok(received) = timeout(PING_PATIENCE, receiver.receive(&mut message)).await else {
+                return Ok(());
+            };
             match received {
                 Ok(Incoming::Data(_)) => self.answer(message).await,
                 Ok(Incoming::Pong(_)) => {}
                 Ok(Incoming::Closed(_)) | Err(Error::Closed) => return Ok(()),
                 Err(Error::MessageTooLarge { .. }) => {
                     let limit = u32::try_from(BODY.max).unwrap_or(u32::MAX);
-                    if self.sink.send_error(Id::Null, reject_too_big_request(limit)).await.is_err() {
+                    if self.sink.send_error(Id::Null, reject_too_big_request(limit)).await.is_err()
+                    {
                         return Ok(());
                     }
                 }
@@ -116,7 +128,8 @@ impl Reader {
     async fn answer(&self, message: Vec<u8>) {
         (self.door.look)();
         let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
-        let (door, sink, extensions) = (self.door.clone(), self.sink.clone(), self.extensions.clone());
+        let (door, sink, extensions) =
+            (self.door.clone(), self.sink.clone(), self.extensions.clone());
         let subscriptions = self.subscriptions.clone();
         self.door.calls.spawn(async move {
             let _place = place;
@@ -142,7 +155,8 @@ fn raw(text: Vec<u8>) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(text)
 }
 
-/// Writes what comes until the other end has gone or the server stops, and then closes the connection.
+/// Writes what comes until the other end has gone or the server stops, and then closes the
+/// connection.
 async fn write(
     mut sender: Sender<Stream>,
     mut outgoing: mpsc::Receiver<Box<RawValue>>,

@@ -7,7 +7,9 @@ use jsonrpsee::core::server::{
     BoundedSubscriptions, ConnectionId, MethodCallback, MethodSink, Methods, SubscriptionState,
 };
 use jsonrpsee::server::RandomIntegerIdProvider;
-use jsonrpsee::types::error::{METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG, reject_too_many_subscriptions};
+use jsonrpsee::types::error::{
+    METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG, reject_too_many_subscriptions,
+};
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,7 +24,7 @@ use crate::state::limit::SUBSCRIPTIONS;
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Clone)]
-pub struct Subscriptions {
+pub(super) struct Subscriptions {
     methods: Methods,
     connection: ConnectionId,
     places: BoundedSubscriptions,
@@ -37,15 +39,15 @@ struct Answered {
 }
 
 impl Subscriptions {
-    pub fn new(door: &Door, extensions: Extensions) -> Self {
+    pub(super) fn new(door: &Door, extensions: Extensions) -> Self {
         let connection = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
         let places = BoundedSubscriptions::new(SUBSCRIPTIONS.max as u32);
         Self { methods: door.methods.clone(), connection, places, extensions }
     }
 
-    /// Carries out one of the two methods. The answer to a subscription goes to `sink`, ahead of its events; that to
-    /// anything else is returned.
-    pub async fn call(
+    /// Carries out one of the two methods. The answer to a subscription goes to `sink`, ahead of
+    /// its events; that to anything else is returned.
+    pub(super) async fn call(
         &self,
         method: &str,
         id: &RawValue,
@@ -57,22 +59,36 @@ impl Subscriptions {
         match self.methods.method(method) {
             Some(MethodCallback::Subscription(subscribe)) => {
                 let Some(permit) = self.places.acquire() else {
-                    return Some(Outcome::Error(reject_too_many_subscriptions(self.places.max()).into_owned()));
+                    return Some(Outcome::Error(
+                        reject_too_many_subscriptions(self.places.max()).into_owned(),
+                    ));
                 };
                 let (messages, incoming) = mpsc::channel(1);
                 tokio::spawn(forward(incoming, id.to_owned(), sink.clone()));
                 let own = MethodSink::new_with_limit(messages, LARGEST_REPLY);
                 let provider = RandomIntegerIdProvider;
-                let state =
-                    SubscriptionState { conn_id: self.connection, id_provider: &provider, subscription_permit: permit };
+                let state = SubscriptionState {
+                    conn_id: self.connection,
+                    id_provider: &provider,
+                    subscription_permit: permit,
+                };
                 drop(subscribe(Id::Null, params, own, state, extensions).await);
                 None
             }
             Some(MethodCallback::Unsubscription(unsubscribe)) => {
-                let answer = unsubscribe(Id::Null, params, self.connection, LARGEST_REPLY as usize, extensions);
+                let answer = unsubscribe(
+                    Id::Null,
+                    params,
+                    self.connection,
+                    LARGEST_REPLY as usize,
+                    extensions,
+                );
                 answered(answer.as_ref())
             }
-            _ => Some(ErrorObjectOwned::owned(METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG, None::<()>).into()),
+            _ => Some(
+                ErrorObjectOwned::owned(METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG, None::<()>)
+                    .into(),
+            ),
         }
     }
 }

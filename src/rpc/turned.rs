@@ -19,7 +19,7 @@ const LONGEST: usize = 64 * 1024;
 /// A response with an error status, and the error in its body if a callboard server wrote it.
 #[derive(Debug, thiserror::Error)]
 #[error("HTTP status {status}")]
-pub struct Turned {
+pub(super) struct Turned {
     pub status: u16,
     pub error: Option<ErrorObjectOwned>,
 }
@@ -31,7 +31,7 @@ struct Message {
 
 /// A layer that turns such responses into errors.
 #[derive(Clone)]
-pub struct Reasons;
+pub(super) struct Reasons;
 
 impl<S> Layer<S> for Reasons {
     type Service = Hearing<S>;
@@ -42,7 +42,7 @@ impl<S> Layer<S> for Reasons {
 }
 
 #[derive(Clone)]
-pub struct Hearing<S>(S);
+pub(super) struct Hearing<S>(S);
 
 impl<S> Service<HttpRequest> for Hearing<S>
 where

@@ -22,7 +22,8 @@ struct Board {
 
 impl Board {
     fn new() -> Self {
-        let mut board = Self { dir: tempfile::tempdir().expect("a directory"), state: State::new() };
+        let mut board =
+            Self { dir: tempfile::tempdir().expect("a directory"), state: State::new() };
         board.record(Event::BoardCreated { board_id: "b".to_owned() });
         board
     }
@@ -36,7 +37,10 @@ impl Board {
     fn take_at(&mut self, at: Timestamp) -> SnapshotName {
         self.record(Event::Paused { reason: None });
         let taken = Taken { at, occasion: Occasion::OnDemand, label: None, journal_bytes: 0 };
-        take(self.dir.path(), &self.state, taken, WEEK, |_| false).expect("written").expect("one").name
+        take(self.dir.path(), &self.state, taken, WEEK, |_| false)
+            .expect("written")
+            .expect("one")
+            .name
     }
 
     fn snapshots(&self) -> Snapshots {
@@ -74,13 +78,16 @@ fn kept_are_the_newest_and_all_of_a_week() {
     for number in 0..12 {
         board.take_at(day(number));
     }
-    let kept = |board: &Board| board.snapshots().names().unwrap().iter().map(SnapshotName::at).collect::<Vec<_>>();
+    let kept = |board: &Board| {
+        board.snapshots().names().unwrap().iter().map(SnapshotName::at).collect::<Vec<_>>()
+    };
     assert_eq!(kept(&board), (2..12).map(day).collect::<Vec<_>>(), "the newest ten");
     for minute in 0..15 {
         board.take_at(day(12) + minute * MINUTE);
     }
     // All within a week of the last one: more than ten, so none goes by count.
-    let expected: Vec<_> = (6..12).map(day).chain((0..15).map(|minute| day(12) + minute * MINUTE)).collect();
+    let expected: Vec<_> =
+        (6..12).map(day).chain((0..15).map(|minute| day(12) + minute * MINUTE)).collect();
     assert_eq!(kept(&board), expected);
     let report = board.snapshots().verify().unwrap();
     assert_eq!((report.sound, report.pruned_before.map(|name| name.at())), (true, Some(day(6))));
@@ -96,7 +103,10 @@ fn every_flipped_bit_of_a_snapshot_is_found() {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         fs::write(&path, damaged).unwrap();
-        assert!(matches!(board.snapshots().load(&name), Err(SnapshotError::Damaged(_))), "bit {bit}");
+        assert!(
+            matches!(board.snapshots().load(&name), Err(SnapshotError::Damaged(_))),
+            "bit {bit}"
+        );
     }
     assert_eq!(board.snapshots().newest_sound("b", u64::MAX).unwrap().expect("one").0, older);
 }
@@ -109,7 +119,10 @@ fn every_truncation_of_a_snapshot_is_found() {
     let bytes = fs::read(&path).unwrap();
     for length in 0..bytes.len() {
         fs::write(&path, &bytes[..length]).unwrap();
-        assert!(matches!(board.snapshots().load(&name), Err(SnapshotError::Damaged(_))), "{length} bytes");
+        assert!(
+            matches!(board.snapshots().load(&name), Err(SnapshotError::Damaged(_))),
+            "{length} bytes"
+        );
     }
 }
 
@@ -146,6 +159,7 @@ fn link_in_the_place_of_a_snapshot_or_of_the_directory_is_not_followed() {
     std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
     assert!(matches!(board.snapshots().load(&name), Err(SnapshotError::Damaged(_))));
     fs::rename(board.dir.path().join(DIRECTORY), board.dir.path().join("moved")).unwrap();
-    std::os::unix::fs::symlink(board.dir.path().join("moved"), board.dir.path().join(DIRECTORY)).unwrap();
+    std::os::unix::fs::symlink(board.dir.path().join("moved"), board.dir.path().join(DIRECTORY))
+        .unwrap();
     assert!(Snapshots::of(board.dir.path()).is_err());
 }

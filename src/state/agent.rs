@@ -121,7 +121,8 @@ impl Agent {
         self.is_present() || now.since(self.last_heartbeat) < A_LITTLE_WHILE
     }
 
-    /// True if the agent is not present and was not heard of for a week: it will hardly read what it was sent.
+    /// True if the agent is not present and was not heard of for a week: it will hardly read what
+    /// it was sent.
     pub fn is_lost(&self, now: Timestamp) -> bool {
         const A_WEEK: i64 = 7 * 24 * 60 * MINUTE;
         !self.is_present() && now.since(self.last_heartbeat) > A_WEEK
@@ -136,9 +137,9 @@ impl Agent {
 const RETIRED_AT_ONCE: usize = 100;
 
 impl State {
-    /// Checks that there is room for one more agent, `id`. On a full board, returns the event that retires agents which
-    /// hold nothing: first those without mail, and of these the ones heard of longest ago. The board's owner needs no
-    /// room.
+    /// Checks that there is room for one more agent, `id`. On a full board, returns the event that
+    /// retires agents which hold nothing: first those without mail, and of these the ones heard
+    /// of longest ago. The board's owner needs no room.
     pub fn room_for_agent(&self, id: &AgentId, now: Timestamp) -> Result<Option<Event>, Refusal> {
         let room = limit::AGENTS.check(self.agents.len() + 1);
         if room.is_ok() || id.as_str() == HUMAN || self.agent(id).is_some() {
@@ -148,19 +149,24 @@ impl State {
         away.sort_by_key(|agent| (self.unread_count(&agent.id) > 0, agent.last_heartbeat));
         away.truncate(self.agents.len() - limit::AGENTS.max + RETIRED_AT_ONCE);
         limit::AGENTS.check(self.agents.len() + 1 - away.len())?;
-        Ok(Some(Event::AgentsRetired { agents: away.into_iter().map(|agent| agent.id.clone()).collect() }))
+        Ok(Some(Event::AgentsRetired {
+            agents: away.into_iter().map(|agent| agent.id.clone()).collect(),
+        }))
     }
 
-    /// Agents that may retire: away and holding nothing; one with mail only after a week. Workflows and attempts refer
-    /// to agents by id, registered or not, so they need none to stay.
+    /// Agents that may retire: away and holding nothing; one with mail only after a week. Workflows
+    /// and attempts refer to agents by id, registered or not, so they need none to stay.
     pub(super) fn agents_to_spare(&self, now: Timestamp) -> Vec<&Arc<Agent>> {
         let reserving: BTreeSet<_> = self.reservations().map(|one| &one.agent).collect();
         let is_away = |agent: &Agent| match self.unread_count(&agent.id) {
             0 => !agent.is_about(now),
             _ => agent.is_lost(now),
         };
-        let holds_nothing = |agent: &Agent| agent.current_tasks.is_empty() && !reserving.contains(&agent.id);
-        self.agents().filter(|one| one.id.as_str() != HUMAN && is_away(one) && holds_nothing(one)).collect()
+        let holds_nothing =
+            |agent: &Agent| agent.current_tasks.is_empty() && !reserving.contains(&agent.id);
+        self.agents()
+            .filter(|one| one.id.as_str() != HUMAN && is_away(one) && holds_nothing(one))
+            .collect()
     }
 }
 
@@ -190,7 +196,9 @@ impl Properties {
 }
 
 /// What an agent must offer to be given a task: every capability and tag, and equal properties.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct Demands {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -224,8 +232,12 @@ impl Demands {
 
     /// What `agent` lacks, in words for people.
     pub fn missing_from(&self, agent: &Agent) -> Vec<String> {
-        let labels = self.capabilities.difference(&agent.capabilities).chain(self.tags.difference(&agent.tags));
-        let unequal = self.unequal_to(&agent.properties).map(|(name, demanded)| format!("{name}={demanded}"));
+        let labels = self
+            .capabilities
+            .difference(&agent.capabilities)
+            .chain(self.tags.difference(&agent.tags));
+        let unequal =
+            self.unequal_to(&agent.properties).map(|(name, demanded)| format!("{name}={demanded}"));
         labels.cloned().chain(unequal).collect()
     }
 
@@ -249,11 +261,17 @@ impl Demands {
     pub fn described(&self) -> Vec<String> {
         let labels = self.capabilities.iter().chain(&self.tags).cloned();
         let nothing = Properties::default();
-        let equal: Vec<_> = self.unequal_to(&nothing).map(|(name, demanded)| format!("{name}={demanded}")).collect();
+        let equal: Vec<_> = self
+            .unequal_to(&nothing)
+            .map(|(name, demanded)| format!("{name}={demanded}"))
+            .collect();
         labels.chain(equal).collect()
     }
 
-    fn unequal_to<'a>(&'a self, offered: &'a Properties) -> impl Iterator<Item = (&'static str, &'a String)> {
+    fn unequal_to<'a>(
+        &'a self,
+        offered: &'a Properties,
+    ) -> impl Iterator<Item = (&'static str, &'a String)> {
         let demanded = [
             ("hostname", &self.hostname),
             ("project_dir", &self.project_dir),

@@ -1,9 +1,10 @@
-//! Ageing: the longer a task is ready, the earlier it is claimed, so that none waits for ever behind more urgent ones.
+//! Ageing: the longer a task is ready, the earlier it is claimed, so that none waits for ever
+//! behind more urgent ones.
 //!
-//! A ready task's priority rises by one for every step that it waits, up to the highest. The rise is linear, so two
-//! tasks that wait keep their order: it is the order of the times at which each reaches the highest priority. That time
-//! is a task's rank. Nothing is updated as time passes, and tasks that have reached the highest priority come in the
-//! order in which they reached it.
+//! A ready task's priority rises by one for every step that it waits, up to the highest. The rise
+//! is linear, so two tasks that wait keep their order: it is the order of the times at which each
+//! reaches the highest priority. That time is a task's rank. Nothing is updated as time passes, and
+//! tasks that have reached the highest priority come in the order in which they reached it.
 
 use super::task::Task;
 use super::time::{MINUTE, Timestamp};
@@ -13,8 +14,8 @@ use super::{Ordinal, State};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aging(i64);
 
-/// Place among the ready tasks: lower ones are claimed first. By urgency, then by the order of creation or that of the
-/// plan: the task beside which it is claimed, and the steps from there.
+/// Place among the ready tasks: lower ones are claimed first. By urgency, then by the order of
+/// creation or that of the plan: the task beside which it is claimed, and the steps from there.
 pub type Rank = (i64, Ordinal, i32);
 
 const HIGHEST: u8 = 1;
@@ -28,7 +29,8 @@ impl Aging {
         self == Self::default()
     }
 
-    /// The urgency of a task that has been ready since `since`. It does not depend on the present time.
+    /// The urgency of a task that has been ready since `since`. It does not depend on the present
+    /// time.
     pub fn urgency(self, priority: u8, since: Timestamp) -> i64 {
         let priority = i64::from(priority);
         if self.is_off() { priority } else { priority * self.0 + since.millis() }
@@ -45,8 +47,8 @@ impl Aging {
 }
 
 impl State {
-    /// Sets how fast ready tasks rise. A change orders them anew; it is not an event, because what is claimed is
-    /// recorded and the order is not.
+    /// Sets how fast ready tasks rise. A change orders them anew; it is not an event, because what
+    /// is claimed is recorded and the order is not.
     pub fn set_aging(&mut self, aging: Aging) {
         if self.index.aging() == aging {
             return;
@@ -86,8 +88,9 @@ impl State {
         place.unwrap_or_else(|| (self.ordinal_of(&task.id).unwrap_or_default(), 0))
     }
 
-    /// When the last thing happened that a ready task had to wait for: it was created or reset, its last attempt or the
-    /// pause before a retry ended, or a dependency was done. Dependencies count as if the task had always had them.
+    /// When the last thing happened that a ready task had to wait for: it was created or reset, its
+    /// last attempt or the pause before a retry ended, or a dependency was done. Dependencies
+    /// count as if the task had always had them.
     fn ready_since(&self, task: &Task) -> Timestamp {
         let ended = task.attempts.last().and_then(|attempt| attempt.ended_at);
         let own = [ended, task.reset_at, task.not_before].into_iter().flatten();
@@ -109,7 +112,8 @@ mod tests {
     #[test]
     fn priority_rises_by_one_for_every_step_up_to_the_highest() {
         let aging = Aging::every(STEP);
-        let risen: Vec<_> = [0, 9, 10, 39, 40, 49, 1_000_000].map(|now| aging.risen(5, at(0), at(now))).into();
+        let risen: Vec<_> =
+            [0, 9, 10, 39, 40, 49, 1_000_000].map(|now| aging.risen(5, at(0), at(now))).into();
         assert_eq!(risen, [5, 5, 4, 2, 1, 1, 1]);
         assert_eq!(aging.risen(5, at(20), at(10)), 5, "a clock that stepped back lowers nothing");
         assert_eq!(aging.risen(1, at(0), at(1_000)), 1);
@@ -119,9 +123,12 @@ mod tests {
     #[test]
     fn ranks_order_tasks_as_their_risen_priorities_do_at_any_time() {
         let aging = Aging::every(STEP);
-        let tasks: Vec<_> =
-            (1..=10).flat_map(|priority| (0..200).step_by(7).map(move |since| (priority, since))).collect();
-        for (one, other) in tasks.iter().zip(tasks.iter().skip(31)).chain(tasks.iter().zip(tasks.iter().rev())) {
+        let tasks: Vec<_> = (1..=10)
+            .flat_map(|priority| (0..200).step_by(7).map(move |since| (priority, since)))
+            .collect();
+        for (one, other) in
+            tasks.iter().zip(tasks.iter().skip(31)).chain(tasks.iter().zip(tasks.iter().rev()))
+        {
             let rank = |task: &(u8, i64)| aging.urgency(task.0, at(task.1));
             if rank(one) > rank(other) {
                 continue;

@@ -18,7 +18,8 @@ use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult,
 use super::time::{MINUTE, SECOND, Timestamp};
 use super::{Savepoint, State, Undo};
 
-/// An event that does not fit the state: the state came from another journal, or the journal is damaged.
+/// An event that does not fit the state: the state came from another journal, or the journal is
+/// damaged.
 #[derive(Debug, Error, PartialEq)]
 pub enum ApplyError {
     #[error("event {found} cannot follow event {head}")]
@@ -34,7 +35,9 @@ impl State {
     pub fn apply(&mut self, recorded: &Recorded) -> Result<(), ApplyError> {
         let follows = match &recorded.event {
             // An import brings the state before it along.
-            Event::Imported { document, .. } if recorded.seq == document.board.seq + 1 => recorded.seq > self.seq(),
+            Event::Imported { document, .. } if recorded.seq == document.board.seq + 1 => {
+                recorded.seq > self.seq()
+            }
             _ => recorded.seq == self.seq() + 1,
         };
         if !follows {
@@ -92,7 +95,8 @@ impl State {
             }),
             Event::Imported { document, .. } => {
                 // Only ever the first event of a journal, so rollback can miss nothing.
-                let (undo, remembered) = (std::mem::take(&mut self.undo), std::mem::take(&mut self.remembered));
+                let (undo, remembered) =
+                    (std::mem::take(&mut self.undo), std::mem::take(&mut self.remembered));
                 *self = Self::from_document((**document).clone());
                 (self.undo, self.remembered) = (undo, remembered);
                 self.changed = Changed::Everything;
@@ -118,7 +122,15 @@ impl State {
                     attempt.lease_until = *until;
                 }
             })?,
-            Event::AgentRegistered { agent, role, capabilities, tags, properties, max_concurrent, takeover } => {
+            Event::AgentRegistered {
+                agent,
+                role,
+                capabilities,
+                tags,
+                properties,
+                max_concurrent,
+                takeover,
+            } => {
                 let known = self.agents.get(agent).map(|known| Agent::clone(known));
                 let mut agent = known.unwrap_or_else(|| new_agent(agent, at));
                 agent.role = *role;
@@ -135,7 +147,9 @@ impl State {
             Event::AgentSeen { agent, through, lease_millis, answered, .. } => {
                 self.see(agent, through.as_ref(), *lease_millis, at)?;
                 if let Some(task) = answered {
-                    self.edit_open_attempt(task, |_, attempt| attempt.participant.clone_from(through))?;
+                    self.edit_open_attempt(task, |_, attempt| {
+                        attempt.participant.clone_from(through)
+                    })?;
                 }
             }
             Event::Noted { task, note } => self.edit_open_attempt(task, |_, attempt| {
@@ -145,11 +159,16 @@ impl State {
                 }
             })?,
             Event::ParticipantJoined { participant } => {
-                let old = self.participants.insert(participant.id.clone(), Arc::new(participant.clone()));
+                let old =
+                    self.participants.insert(participant.id.clone(), Arc::new(participant.clone()));
                 self.undo.push(Undo::Participant(participant.id.clone(), old));
             }
-            Event::ParticipantGone { participant, grace_until } => self.lose(participant, *grace_until)?,
-            Event::ClockStepped { gap_millis, grace_until } => self.step_clock(*gap_millis, *grace_until)?,
+            Event::ParticipantGone { participant, grace_until } => {
+                self.lose(participant, *grace_until)?
+            }
+            Event::ClockStepped { gap_millis, grace_until } => {
+                self.step_clock(*gap_millis, *grace_until)?
+            }
             Event::Claimed { task, agent, attempt, lease_until, through, place } => {
                 let opened = Attempt {
                     number: *attempt,
@@ -206,9 +225,10 @@ impl State {
                 }
             }
             Event::Released { task, reason } => {
-                let error = reason
-                    .as_ref()
-                    .map(|reason| AttemptError { category: "released".to_owned(), message: reason.clone() });
+                let error = reason.as_ref().map(|reason| AttemptError {
+                    category: "released".to_owned(),
+                    message: reason.clone(),
+                });
                 self.end_attempt(task, Outcome::Released, error.as_ref(), at)?;
                 self.edit_task(task, |task| {
                     task.uncounted += 1;
@@ -228,7 +248,8 @@ impl State {
                 })?;
             }
             Event::StopRequested { task, reason, cancel } => self.edit_task(task, |task| {
-                task.stop_requested = Some(StopRequest { reason: reason.clone(), at, cancel: *cancel });
+                task.stop_requested =
+                    Some(StopRequest { reason: reason.clone(), at, cancel: *cancel });
             })?,
             Event::Cancelled { task, reason } => {
                 self.end_attempt(task, Outcome::Cancelled, None, at)?;
@@ -240,7 +261,15 @@ impl State {
                 })?;
             }
             Event::Retried { task } => self.edit_task(task, begin_again)?,
-            Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes } => {
+            Event::DiscoveryAdded {
+                discovery,
+                agent,
+                content,
+                tags,
+                task_id,
+                files,
+                supersedes,
+            } => {
                 self.put_discovery(Discovery {
                     id: discovery.clone(),
                     agent_id: agent.clone(),
@@ -267,7 +296,8 @@ impl State {
             }
             Event::MessagesRetired { messages } => {
                 for id in messages {
-                    let ordinal = self.mail.ordinal(id).ok_or_else(|| Absent(format!("message {id}")))?;
+                    let ordinal =
+                        self.mail.ordinal(id).ok_or_else(|| Absent(format!("message {id}")))?;
                     self.put_message(ordinal, None);
                 }
             }
@@ -275,7 +305,9 @@ impl State {
                 let reservation = super::reservation::Reservation::clone(reservation);
                 self.reserve(super::reservation::Reservation { created_at: at, ..reservation });
             }
-            Event::FilesReleased { reservations, .. } => reservations.iter().for_each(|id| self.unreserve(id)),
+            Event::FilesReleased { reservations, .. } => {
+                reservations.iter().for_each(|id| self.unreserve(id))
+            }
             Event::Paused { reason } => {
                 self.edit_board(|board| board.paused = Some(Pause { reason: reason.clone(), at }));
             }
@@ -285,7 +317,16 @@ impl State {
                     self.retire(task, recorded.seq)?;
                 }
             }
-            Event::PlanImported { plan, created: new, changed, removed, leaving, known_again, brought, .. } => {
+            Event::PlanImported {
+                plan,
+                created: new,
+                changed,
+                removed,
+                leaving,
+                known_again,
+                brought,
+                ..
+            } => {
                 self.edit_board(|board| {
                     let newest = PlanVersion { seq: recorded.seq, imported_at: at, ..plan.clone() };
                     board.plans = kept_versions(&board.plans, newest).into();
@@ -298,12 +339,22 @@ impl State {
                 }
                 for one in changed {
                     if one.becomes.is_some() {
-                        self.end_attempt(&one.task, Outcome::Cancelled, Some(&replanned_error("changed")), at)?;
+                        self.end_attempt(
+                            &one.task,
+                            Outcome::Cancelled,
+                            Some(&replanned_error("changed")),
+                            at,
+                        )?;
                     }
                     self.edit_task(&one.task, |task| replan(task, one, at))?;
                 }
                 for id in removed {
-                    self.end_attempt(id, Outcome::Cancelled, Some(&replanned_error("left out")), at)?;
+                    self.end_attempt(
+                        id,
+                        Outcome::Cancelled,
+                        Some(&replanned_error("left out")),
+                        at,
+                    )?;
                     self.edit_task(id, |task| leave_plan(task, *known_again, at))?;
                 }
                 for id in leaving {
@@ -316,7 +367,10 @@ impl State {
             }
             Event::TasksReset { tasks } => {
                 for id in tasks {
-                    let error = AttemptError { category: "reset".to_owned(), message: "the task was reset".to_owned() };
+                    let error = AttemptError {
+                        category: "reset".to_owned(),
+                        message: "the task was reset".to_owned(),
+                    };
                     self.end_attempt(id, Outcome::Released, Some(&error), at)?;
                     self.edit_task(id, |task| {
                         begin_again(task);
@@ -328,8 +382,9 @@ impl State {
             Event::StateEdited { goal, master_plan, tasks, .. } => {
                 self.edit_board(|board| {
                     board.goal = goal.as_deref().map_or_else(|| Arc::clone(&board.goal), Arc::from);
-                    board.master_plan =
-                        master_plan.as_deref().map_or_else(|| Arc::clone(&board.master_plan), Arc::from);
+                    board.master_plan = master_plan
+                        .as_deref()
+                        .map_or_else(|| Arc::clone(&board.master_plan), Arc::from);
                 });
                 for edited in tasks {
                     self.edit_task(&edited.task, |task| edit_by_hand(task, edited))?;
@@ -352,7 +407,12 @@ impl State {
             }
             Event::ResultsAdded { run_id } => self.tell_run(run_id)?,
             Event::AgentWaits { agent, reason, what, place } => {
-                let waiting = Waiting { reason: *reason, what: what.clone(), place: place.clone(), since: at };
+                let waiting = Waiting {
+                    reason: *reason,
+                    what: what.clone(),
+                    place: place.clone(),
+                    since: at,
+                };
                 self.edit_agent(agent, |agent| agent.waiting = Some(Box::new(waiting)))?;
             }
             Event::RunnerSeen { agent, require_matching_tags } => {
@@ -377,15 +437,20 @@ impl State {
             }
             Event::SessionsRetired { sessions } => {
                 for id in sessions {
-                    let old = self.sessions.swap(id.clone(), None).ok_or_else(|| Absent(format!("session {id}")))?;
+                    let old = self
+                        .sessions
+                        .swap(id.clone(), None)
+                        .ok_or_else(|| Absent(format!("session {id}")))?;
                     self.undo.push(Undo::Session(id.clone(), Some(old)));
                 }
             }
             Event::AgentsRetired { agents } => {
                 for id in agents {
-                    let unread: Vec<_> = self.unread(id).map(|message| message.id.clone()).collect();
+                    let unread: Vec<_> =
+                        self.unread(id).map(|message| message.id.clone()).collect();
                     unread.iter().for_each(|message| self.mark_read(id, message));
-                    let old = self.agents.remove(id).ok_or_else(|| Absent(format!("agent {id}")))?;
+                    let old =
+                        self.agents.remove(id).ok_or_else(|| Absent(format!("agent {id}")))?;
                     self.undo.push(Undo::Agent(id.clone(), Some(old)));
                 }
             }
@@ -427,9 +492,10 @@ impl State {
         let Some((_, checkpoint)) = &saved.checkpoint else { return Ok(()) };
         let Some(id) = &checkpoint.task else { return Ok(()) };
         let open = self.task(id).and_then(|task| task.open_attempt());
-        match open.is_some_and(|open| !open.acted && Some(&open.agent) == checkpoint.agent.as_ref()) {
-            true => self.edit_open_attempt(id, |_, attempt| attempt.acted = true),
-            false => Ok(()),
+        if open.is_some_and(|open| !open.acted && Some(&open.agent) == checkpoint.agent.as_ref()) {
+            self.edit_open_attempt(id, |_, attempt| attempt.acted = true)
+        } else {
+            Ok(())
         }
     }
 
@@ -440,7 +506,11 @@ impl State {
         }
     }
 
-    pub(super) fn edit_task(&mut self, id: &TaskId, edit: impl FnOnce(&mut Task)) -> Result<(), Absent> {
+    pub(super) fn edit_task(
+        &mut self,
+        id: &TaskId,
+        edit: impl FnOnce(&mut Task),
+    ) -> Result<(), Absent> {
         let absent = || Absent(format!("task {id}"));
         let ordinal = self.ordinal_of(id).ok_or_else(absent)?;
         self.recent.note(ordinal);
@@ -450,7 +520,8 @@ impl State {
         Ok(())
     }
 
-    /// Edits the open attempt. `edit` may set the task's status, which it cannot reach through the attempt.
+    /// Edits the open attempt. `edit` may set the task's status, which it cannot reach through the
+    /// attempt.
     fn edit_open_attempt(
         &mut self,
         id: &TaskId,
@@ -478,8 +549,11 @@ impl State {
     }
 
     fn agent_of(&self, task: &TaskId, attempt: u32) -> Result<AgentId, Absent> {
-        let found = self.task(task).and_then(|task| task.attempts.iter().find(|one| one.number == attempt));
-        found.map(|attempt| attempt.agent.clone()).ok_or_else(|| Absent(format!("attempt {attempt} of task {task}")))
+        let found =
+            self.task(task).and_then(|task| task.attempts.iter().find(|one| one.number == attempt));
+        found
+            .map(|attempt| attempt.agent.clone())
+            .ok_or_else(|| Absent(format!("attempt {attempt} of task {task}")))
     }
 
     /// Closes the open attempt, if any, and takes the task off its agent's list. Returns the agent.
@@ -538,8 +612,12 @@ impl State {
     fn lose(&mut self, participant: &ParticipantId, grace_until: Timestamp) -> Result<(), Absent> {
         let old = self.participants.remove(participant);
         self.undo.push(Undo::Participant(participant.clone(), old));
-        let there: Vec<_> =
-            self.agents.values().filter(|agent| agent.present_through.contains(participant)).cloned().collect();
+        let there: Vec<_> = self
+            .agents
+            .values()
+            .filter(|agent| agent.present_through.contains(participant))
+            .cloned()
+            .collect();
         for agent in there {
             self.edit_agent(&agent.id, |agent| {
                 agent.present_through.remove(participant);
@@ -552,7 +630,9 @@ impl State {
                 continue;
             }
             for task in &agent.current_tasks {
-                self.edit_open_attempt(task, |_, attempt| attempt.lease_until = attempt.lease_until.min(grace_until))?;
+                self.edit_open_attempt(task, |_, attempt| {
+                    attempt.lease_until = attempt.lease_until.min(grace_until)
+                })?;
             }
         }
         Ok(())
@@ -562,8 +642,12 @@ impl State {
         self.edit_board(|board: &mut Board| board.grace_until = Some(grace_until));
         self.move_reservations(gap_millis);
         self.step_runs(gap_millis)?;
-        let held: Vec<_> =
-            self.tasks.values().filter(|task| task.status.is_held()).map(|task| task.id.clone()).collect();
+        let held: Vec<_> = self
+            .tasks
+            .values()
+            .filter(|task| task.status.is_held())
+            .map(|task| task.id.clone())
+            .collect();
         for task in held {
             self.edit_open_attempt(&task, |_, attempt| {
                 attempt.lease_until = (attempt.lease_until + gap_millis).max(grace_until);
@@ -575,7 +659,8 @@ impl State {
     }
 
     fn retire(&mut self, task: &Task, seq: u64) -> Result<(), Absent> {
-        let ordinal = self.ordinal_of(&task.id).ok_or_else(|| Absent(format!("task {}", task.id)))?;
+        let ordinal =
+            self.ordinal_of(&task.id).ok_or_else(|| Absent(format!("task {}", task.id)))?;
         let stub = Retired {
             path: task.path.clone(),
             status: task.status,
@@ -589,7 +674,8 @@ impl State {
         self.undo.push(Undo::Retired(task.id.clone()));
         self.put_task(ordinal, None);
         self.edit_board(|board| {
-            let archived = if task.run.is_some() { &mut board.archived_runs } else { &mut board.archived };
+            let archived =
+                if task.run.is_some() { &mut board.archived_runs } else { &mut board.archived };
             match task.status {
                 TaskStatus::Done => archived.done += 1,
                 TaskStatus::Cancelled => archived.cancelled += 1,
@@ -600,11 +686,13 @@ impl State {
     }
 }
 
-/// End of a lease of `lease_millis` from `at`. The task's own `silent_minutes` and `timeout_seconds` take precedence.
+/// End of a lease of `lease_millis` from `at`. The task's own `silent_minutes` and
+/// `timeout_seconds` take precedence.
 pub fn lease_end(task: &Task, present: bool, lease_millis: i64, at: Timestamp) -> Timestamp {
     let own = task.silent_minutes.filter(|_| present).map(|minutes| i64::from(minutes) * MINUTE);
     let until = at + own.unwrap_or(lease_millis);
-    let claimed_at = task.open_attempt().map_or(at, |attempt| attempt.claimed_at + attempt.stepped_millis);
+    let claimed_at =
+        task.open_attempt().map_or(at, |attempt| attempt.claimed_at + attempt.stepped_millis);
     match task.timeout_seconds {
         Some(seconds) => until.min(claimed_at + i64::from(seconds) * SECOND),
         None => until,
@@ -634,7 +722,8 @@ fn new_agent(id: &AgentId, at: Timestamp) -> Agent {
 fn created(new: &NewTask, at: Timestamp) -> Task {
     let new = new.clone();
     let status = new.status.unwrap_or(TaskStatus::Available);
-    let error = (status == TaskStatus::Failed).then(|| "the plan says that it has failed".to_owned());
+    let error =
+        (status == TaskStatus::Failed).then(|| "the plan says that it has failed".to_owned());
     Task {
         id: new.id,
         title: new.title,
@@ -676,14 +765,16 @@ pub(super) fn change_task(task: &mut Task, change: &TaskChange) {
     task.title = change.title.or(task.title.take());
     task.description = change.description.map_or_else(|| Arc::clone(&task.description), Arc::from);
     task.priority = change.priority.unwrap_or(task.priority);
-    task.dependencies = change.dependencies.unwrap_or_else(|| std::mem::take(&mut task.dependencies));
+    task.dependencies =
+        change.dependencies.unwrap_or_else(|| std::mem::take(&mut task.dependencies));
     task.context = change.context.map(Arc::new).or(task.context.take());
     task.tags = change.tags.unwrap_or_else(|| std::mem::take(&mut task.tags));
     task.demands = change.demands.map_or_else(|| Arc::clone(&task.demands), Arc::new);
     task.max_attempts = change.max_attempts.unwrap_or(task.max_attempts);
     task.timeout_seconds = change.timeout_seconds.or(task.timeout_seconds);
     task.silent_minutes = change.silent_minutes.or(task.silent_minutes);
-    task.estimated_minutes = change.estimated_minutes.or(task.estimated_minutes).filter(|minutes| *minutes > 0);
+    task.estimated_minutes =
+        change.estimated_minutes.or(task.estimated_minutes).filter(|minutes| *minutes > 0);
 }
 
 /// Makes the task available again; its earlier attempts no longer count.

@@ -1,5 +1,5 @@
-//! Artifacts: files that work leaves besides its result. The state has their names and hashes; the files lie in the
-//! board's directory.
+//! Artifacts: files that work leaves besides its result. The state has their names and hashes; the
+//! files lie in the board's directory.
 
 use std::fmt::Write as _;
 
@@ -34,15 +34,15 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Name of the artifact's file below `artifacts/<task>/`. It contains a hash, so that two contents of one name
-    /// never collide.
+    /// Name of the artifact's file below `artifacts/<task>/`. It contains a hash, so that two
+    /// contents of one name never collide.
     pub fn file(&self) -> String {
         format!("{}-{}", self.sha256.get(..8).unwrap_or_default(), self.name)
     }
 }
 
-/// Checks a name: 1 to 100 letters, digits and `. _ -`, beginning with a letter or digit, so that it is safe as a file
-/// name.
+/// Checks a name: 1 to 100 letters, digits and `. _ -`, beginning with a letter or digit, so that
+/// it is safe as a file name.
 pub fn checked_name(name: &str) -> Result<String, Refusal> {
     limit::LABEL.check_text(name)?;
     let mut bytes = name.bytes();
@@ -52,7 +52,11 @@ pub fn checked_name(name: &str) -> Result<String, Refusal> {
     }
     let mut suggestion = String::new();
     for c in name.chars().skip_while(|c| !c.is_ascii_alphanumeric()).take(limit::LABEL.max) {
-        let _ = suggestion.write_char(if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' });
+        let _ = suggestion.write_char(if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        });
     }
     let suggestion = if suggestion.is_empty() { "report.txt".to_owned() } else { suggestion };
     Err(Refusal::BadArtifactName { suggestion })
@@ -67,10 +71,18 @@ mod tests {
         for good in ["a", "report.txt", "1-2_3.tar.gz"] {
             assert_eq!(checked_name(good).as_deref(), Ok(good));
         }
-        for (bad, suggestion) in
-            [("../x", "x"), ("a/b", "a-b"), (".hidden", "hidden"), ("", "report.txt"), ("ä", "report.txt")]
-        {
-            assert_eq!(checked_name(bad), Err(Refusal::BadArtifactName { suggestion: suggestion.to_owned() }), "{bad}");
+        for (bad, suggestion) in [
+            ("../x", "x"),
+            ("a/b", "a-b"),
+            (".hidden", "hidden"),
+            ("", "report.txt"),
+            ("ä", "report.txt"),
+        ] {
+            assert_eq!(
+                checked_name(bad),
+                Err(Refusal::BadArtifactName { suggestion: suggestion.to_owned() }),
+                "{bad}"
+            );
         }
     }
 }

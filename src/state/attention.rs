@@ -1,4 +1,5 @@
-//! What waits for a person: messages to the board's owner, tasks that failed for good, and tasks that wait for those.
+//! What waits for a person: messages to the board's owner, tasks that failed for good, and tasks
+//! that wait for those.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -72,9 +73,9 @@ impl State {
         if self.count(TaskStatus::Failed) == 0 {
             return Vec::new();
         }
-        let failed = self
-            .tasks()
-            .filter(|task| task.run.is_none() && task.status == TaskStatus::Failed && in_scope(task, scope));
+        let failed = self.tasks().filter(|task| {
+            task.run.is_none() && task.status == TaskStatus::Failed && in_scope(task, scope)
+        });
         let begun = |text: &str| text.chars().take(TEXT_SHOWN).collect::<String>();
         let parked = failed.take(NAMED).map(|task| {
             let last = task.attempts.last().and_then(|attempt| attempt.error.as_ref());
@@ -92,12 +93,19 @@ impl State {
 
     /// Tasks within `scope` that depend on a task that failed, was cancelled or is obsolete.
     pub fn stuck(&self, scope: Option<&str>) -> Vec<Blocked> {
-        let is_meant = |id: &TaskId| scope.is_none() || self.task(id).is_some_and(|task| in_scope(task, scope));
+        let is_meant = |id: &TaskId| {
+            scope.is_none() || self.task(id).is_some_and(|task| in_scope(task, scope))
+        };
         let blocked = self.blocked_by_failure().into_iter().filter(|(id, _)| is_meant(id));
-        let is_gone = |id: &TaskId| self.task(id).is_none_or(|task| task.status == TaskStatus::Obsolete);
+        let is_gone =
+            |id: &TaskId| self.task(id).is_none_or(|task| task.status == TaskStatus::Obsolete);
         let blocked = blocked.take(NAMED).map(|(task, by)| {
             let by: Vec<TaskId> = by.into_iter().cloned().collect();
-            Blocked { task: task.clone(), gone: by.iter().filter(|id| is_gone(id)).cloned().collect(), by }
+            Blocked {
+                task: task.clone(),
+                gone: by.iter().filter(|id| is_gone(id)).cloned().collect(),
+                by,
+            }
         });
         blocked.collect()
     }

@@ -1,5 +1,5 @@
-//! What an import brings beside what is to be done: the past of the tasks, and agents and discoveries of the board that
-//! they come from.
+//! What an import brings beside what is to be done: the past of the tasks, and agents and
+//! discoveries of the board that they come from.
 
 use std::sync::Arc;
 
@@ -135,7 +135,8 @@ impl Past {
             task.attempt = self.attempt;
             task.uncounted = self.uncounted;
             let surplus = self.attempts.len().saturating_sub(ATTEMPTS_KEPT);
-            task.attempts = self.attempts.iter().skip(surplus).map(|tried| tried.attempt(at)).collect();
+            task.attempts =
+                self.attempts.iter().skip(surplus).map(|tried| tried.attempt(at)).collect();
         }
     }
 }
@@ -168,14 +169,16 @@ impl State {
     pub(super) fn bring(&mut self, brought: &Brought, at: Timestamp) -> Result<(), Absent> {
         if brought.goal.is_some() || brought.master_plan.is_some() {
             self.edit_board(|board| {
-                board.goal = brought.goal.as_deref().map_or_else(|| Arc::clone(&board.goal), Arc::from);
+                board.goal =
+                    brought.goal.as_deref().map_or_else(|| Arc::clone(&board.goal), Arc::from);
                 let plan = brought.master_plan.as_deref();
                 board.master_plan = plan.map_or_else(|| Arc::clone(&board.master_plan), Arc::from);
             });
         }
         brought.agents.iter().for_each(|agent| self.put_agent(agent.clone()));
         brought.discoveries.iter().for_each(|one| self.put_discovery(one.clone()));
-        // From the parts upwards, so that each parent already has the status that follows from its parts.
+        // From the parts upwards, so that each parent already has the status that follows from its
+        // parts.
         for (id, past) in brought.tasks.iter().rev() {
             let rolled_up = self.rolled_up(id);
             self.edit_task(id, |task| {
@@ -200,7 +203,10 @@ impl State {
         let discoveries = brings.discoveries.iter().filter(|one| self.discovery(&one.id).is_none());
         Brought {
             goal: brings.goal.clone().filter(|_| is_new(&board.goal, &brings.goal)),
-            master_plan: brings.master_plan.clone().filter(|_| is_new(&board.master_plan, &brings.master_plan)),
+            master_plan: brings
+                .master_plan
+                .clone()
+                .filter(|_| is_new(&board.master_plan, &brings.master_plan)),
             agents: agents.cloned().collect(),
             discoveries: discoveries.cloned().collect(),
             tasks: Vec::new(),

@@ -1,5 +1,6 @@
-//! Context bundles: refined prompts and settings, kept for whoever does such work next. They are files beside the
-//! journal, not part of the state; here is what they contain and what can be asked about them.
+//! Context bundles: refined prompts and settings, kept for whoever does such work next. They are
+//! files beside the journal, not part of the state; here is what they contain and what can be asked
+//! about them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,17 +34,24 @@ impl Scope {
             return Err(Refusal::ScopeMissing);
         }
         let part = |part: &Option<String>| part.clone().unwrap_or_default();
-        Ok(Self(sha256(format!("{}|{}|{}", part(model_id), part(base_url), part(toolset_hash)).as_bytes())))
+        Ok(Self(sha256(
+            format!("{}|{}|{}", part(model_id), part(base_url), part(toolset_hash)).as_bytes(),
+        )))
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Name of the scope's directory. Scopes that are not plain lower-case names get their hash, behind a mark that
-    /// plain names do not have, so that no two collide where the file system ignores case.
+    /// Name of the scope's directory. Scopes that are not plain lower-case names get their hash,
+    /// behind a mark that plain names do not have, so that no two collide where the file system
+    /// ignores case.
     pub fn folder(&self) -> String {
-        if is_plain(&self.0) { self.0.clone() } else { format!("{HASHED}{}", sha256(self.0.as_bytes())) }
+        if is_plain(&self.0) {
+            self.0.clone()
+        } else {
+            format!("{HASHED}{}", sha256(self.0.as_bytes()))
+        }
     }
 
     /// Whether a directory may belong to a scope.
@@ -60,7 +68,9 @@ const HASHED: char = '~';
 fn is_plain(name: &str) -> bool {
     let mut bytes = name.bytes();
     let first = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+    let fits = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_')
+    };
     first && name.len() <= limit::ID.max && bytes.all(fits)
 }
 
@@ -94,11 +104,13 @@ impl Content {
         if self.is_empty() {
             return Err(Refusal::Empty { what: "a bundle (prompts, settings and context)" });
         }
-        parts.into_iter().try_for_each(|part| part.values().try_for_each(|value| limit::DEPTH.check(1 + depth(value))))
+        parts.into_iter().try_for_each(|part| {
+            part.values().try_for_each(|value| limit::DEPTH.check(1 + depth(value)))
+        })
     }
 
-    /// This content with the fields of `other`, by name; null deletes one. `text` is appended to the refinements in the
-    /// context.
+    /// This content with the fields of `other`, by name; null deletes one. `text` is appended to
+    /// the refinements in the context.
     pub fn refined(mut self, other: &Self, text: Option<&str>) -> Self {
         for (part, new) in [
             (&mut self.prompts, &other.prompts),
@@ -157,7 +169,12 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    pub fn new(scope: &Scope, content: Content, prev_sha: Option<String>, created_at: Timestamp) -> Self {
+    pub fn new(
+        scope: &Scope,
+        content: Content,
+        prev_sha: Option<String>,
+        created_at: Timestamp,
+    ) -> Self {
         let (version, scope_key) = (VERSION.to_owned(), scope.as_str().to_owned());
         Self { version, created_at, scope_key, source_hash: content.hash(), content, prev_sha }
     }
@@ -170,11 +187,31 @@ impl Bundle {
 /// What is asked of the bundles. A scope left out is derived from the content.
 #[derive(Debug)]
 pub enum Asked {
-    Save { scope: Option<String>, content: Content, dry_run: bool },
-    Refine { scope: Option<String>, change: Content, text: Option<String>, prev_sha: Option<String>, dry_run: bool },
-    Load { scope: Option<String>, content: Content, dry_run: bool },
-    List { scope: Option<String>, after: Option<String>, limit: usize },
-    Verify { scope: Option<String> },
+    Save {
+        scope: Option<String>,
+        content: Content,
+        dry_run: bool,
+    },
+    Refine {
+        scope: Option<String>,
+        change: Content,
+        text: Option<String>,
+        prev_sha: Option<String>,
+        dry_run: bool,
+    },
+    Load {
+        scope: Option<String>,
+        content: Content,
+        dry_run: bool,
+    },
+    List {
+        scope: Option<String>,
+        after: Option<String>,
+        limit: usize,
+    },
+    Verify {
+        scope: Option<String>,
+    },
 }
 
 #[derive(Debug)]
@@ -188,7 +225,8 @@ pub enum Told {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Saved {
     pub success: bool,
-    /// True if a file was written; false if the newest bundle has the same content (`already`), and in a dry run
+    /// True if a file was written; false if the newest bundle has the same content (`already`),
+    /// and in a dry run
     pub saved: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
@@ -291,9 +329,26 @@ mod tests {
         for plain in ["docs-demo", "a", "7_x", &"a".repeat(64)] {
             assert_eq!(folder(plain), plain);
         }
-        let odd = ["..", ".", "a/b", "/etc", "A", "a.b", "~a", "-a", "ä", "a b", "latest.json", &"a".repeat(65)];
+        let odd = [
+            "..",
+            ".",
+            "a/b",
+            "/etc",
+            "A",
+            "a.b",
+            "~a",
+            "-a",
+            "ä",
+            "a b",
+            "latest.json",
+            &"a".repeat(65),
+        ];
         let mut folders: Vec<_> = odd.iter().map(|scope| folder(scope)).collect();
-        assert!(folders.iter().all(|name| name.len() == 65 && name.starts_with('~') && Scope::is_folder(name)));
+        assert!(
+            folders
+                .iter()
+                .all(|name| name.len() == 65 && name.starts_with('~') && Scope::is_folder(name))
+        );
         folders.sort();
         folders.dedup();
         assert_eq!(folders.len(), odd.len(), "each has its own");
@@ -306,18 +361,25 @@ mod tests {
 
     #[test]
     fn scope_follows_from_what_the_prompts_were_written_for() {
-        let of = |value: Value| Scope::of(None, &content(value)).map(|scope| scope.as_str().to_owned());
+        let of =
+            |value: Value| Scope::of(None, &content(value)).map(|scope| scope.as_str().to_owned());
         assert_eq!(of(json!({"prompts": {"system": "x"}})), Err(Refusal::ScopeMissing));
         let one = of(json!({"model_id": "m", "base_url": "u", "toolset_hash": "t"})).unwrap();
         assert_eq!(one, sha256(b"m|u|t"));
         assert_ne!(of(json!({"model_id": "m", "base_url": "u"})).unwrap(), one);
-        assert_eq!(Scope::of(Some(" "), &Content::default()), Err(Refusal::Empty { what: "scope" }));
+        assert_eq!(
+            Scope::of(Some(" "), &Content::default()),
+            Err(Refusal::Empty { what: "scope" })
+        );
     }
 
     #[test]
     fn refinement_replaces_adds_and_takes_away() {
-        let stored = content(json!({"prompts": {"system": "old", "user": "u"}, "settings": {"temperature": 0.7}}));
-        let change = content(json!({"prompts": {"system": "new", "user": null}, "settings": {"top_p": 1}}));
+        let stored = content(
+            json!({"prompts": {"system": "old", "user": "u"}, "settings": {"temperature": 0.7}}),
+        );
+        let change =
+            content(json!({"prompts": {"system": "new", "user": null}, "settings": {"top_p": 1}}));
         let once = stored.refined(&change, Some("be brief"));
         let twice = once.refined(&Content::default(), Some("be briefer"));
         assert_eq!(

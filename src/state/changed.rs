@@ -1,10 +1,11 @@
-//! Which parts of the state have changed since they were last asked for, so that an image of it can be updated instead
-//! of rebuilt.
+//! Which parts of the state have changed since they were last asked for, so that an image of it can
+//! be updated instead of rebuilt.
 
 use foldhash::{HashMap, HashMapExt};
 
 use super::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
+    WorkflowId,
 };
 
 /// One thing that the state file shows separately.

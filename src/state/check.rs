@@ -29,35 +29,57 @@ impl State {
         let mut listed: HashMap<_, Vec<_>> = HashMap::new();
         for agent in self.agents() {
             if agent.current_task.as_ref() != agent.current_tasks.last() {
-                wrong.push(format!("agent {}: current_task is not the newest of current_tasks", agent.id));
+                wrong.push(format!(
+                    "agent {}: current_task is not the newest of current_tasks",
+                    agent.id
+                ));
             }
             for id in &agent.current_tasks {
                 listed.entry(id).or_default().push(&agent.id);
             }
             for id in &agent.present_through {
                 if self.participant(id).is_none() {
-                    wrong.push(format!("agent {} is present through {id}, which is not there", agent.id));
+                    wrong.push(format!(
+                        "agent {} is present through {id}, which is not there",
+                        agent.id
+                    ));
                 }
             }
         }
         for task in self.tasks() {
-            let open: Vec<_> = task.attempts.iter().filter(|attempt| attempt.outcome.is_none()).collect();
+            let open: Vec<_> =
+                task.attempts.iter().filter(|attempt| attempt.outcome.is_none()).collect();
             if open.len() != usize::from(task.status.is_held()) {
-                wrong.push(format!("task {} is {} with {} open attempts", task.id, task.status, open.len()));
+                wrong.push(format!(
+                    "task {} is {} with {} open attempts",
+                    task.id,
+                    task.status,
+                    open.len()
+                ));
             }
             let holders = listed.remove(&task.id).unwrap_or_default();
             let owners: Vec<_> = open.iter().map(|attempt| &attempt.agent).collect();
             if holders != owners {
-                wrong.push(format!("task {} is held by {owners:?} and listed by {holders:?}", task.id));
+                wrong.push(format!(
+                    "task {} is held by {owners:?} and listed by {holders:?}",
+                    task.id
+                ));
             }
             if open.iter().any(|attempt| attempt.number != task.attempt) {
-                wrong.push(format!("task {}: the open attempt is not attempt {}", task.id, task.attempt));
+                wrong.push(format!(
+                    "task {}: the open attempt is not attempt {}",
+                    task.id, task.attempt
+                ));
             }
-            if task.status.is_held() && task.claimed_by.as_ref() != open.first().map(|attempt| &attempt.agent) {
+            if task.status.is_held()
+                && task.claimed_by.as_ref() != open.first().map(|attempt| &attempt.agent)
+            {
                 wrong.push(format!("task {}: claimed_by is not the holder", task.id));
             }
         }
-        wrong.extend(listed.keys().map(|id| format!("task {id} is listed by an agent and does not exist")));
+        wrong.extend(
+            listed.keys().map(|id| format!("task {id} is listed by an agent and does not exist")),
+        );
     }
 
     fn check_dependencies_exist(&self, wrong: &mut Vec<String>) {
@@ -91,15 +113,21 @@ impl State {
 
     fn check_counters(&self, wrong: &mut Vec<String>) {
         for status in TaskStatus::ALL {
-            let counted = self.tasks().filter(|task| task.run.is_none() && task.status == status).count();
+            let counted =
+                self.tasks().filter(|task| task.run.is_none() && task.status == status).count();
             if counted != self.count(status) {
-                wrong.push(format!("{counted} tasks are {status}, and {} are counted", self.count(status)));
+                wrong.push(format!(
+                    "{counted} tasks are {status}, and {} are counted",
+                    self.count(status)
+                ));
             }
         }
         let archived = self.board().archived;
         let archived_runs = self.board().archived_runs;
         let runs = self.retired().filter(|(_, stub)| stub.run).count();
-        for (what, stubs, counted) in [("tasks", self.retired.len() - runs, archived), ("runs", runs, archived_runs)] {
+        for (what, stubs, counted) in
+            [("tasks", self.retired.len() - runs, archived), ("runs", runs, archived_runs)]
+        {
             if counted.total() != stubs as u64 {
                 wrong.push(format!("{stubs} stubs, and {counted:?} of {what} are counted"));
             }

@@ -65,15 +65,23 @@ const PASSED_OVER: usize = 256;
 const MISSING_NAMED: usize = 5;
 
 impl State {
-    /// The ready task for `agent`: lowest priority number, raised by ageing, then oldest; tasks that it gave up before
-    /// come last. Among tasks of equal priority at `now`, a near one whose files no other agent holds is preferred; with
-    /// `exclusive` only such a task is given. Looks at one task of each demand set, passes over only what the agent gave up or what lies outside
-    /// `scope`, and while files are held looks at most `LOOK_AHEAD` tasks ahead, or with `exclusive` as far as the
-    /// effort allows.
-    pub fn pick(&self, agent: &Agent, scope: Option<&str>, exclusive: bool, now: Timestamp) -> Option<&Arc<Task>> {
+    /// The ready task for `agent`: lowest priority number, raised by ageing, then oldest; tasks
+    /// that it gave up before come last. Among tasks of equal priority at `now`, a near one
+    /// whose files no other agent holds is preferred; with `exclusive` only such a task is
+    /// given. Looks at one task of each demand set, passes over only what the agent gave up or what
+    /// lies outside `scope`, and while files are held looks at most `LOOK_AHEAD` tasks ahead,
+    /// or with `exclusive` as far as the effort allows.
+    pub fn pick(
+        &self,
+        agent: &Agent,
+        scope: Option<&str>,
+        exclusive: bool,
+        now: Timestamp,
+    ) -> Option<&Arc<Task>> {
         let aging = self.index.aging();
         let priority = |task: &Task| self.effective_priority(task, aging, now);
-        let first_fit = |fresh| self.first_fit(agent, self.in_order(agent, scope, fresh), exclusive, &priority);
+        let first_fit =
+            |fresh| self.first_fit(agent, self.in_order(agent, scope, fresh), exclusive, &priority);
         first_fit(true).or_else(|| first_fit(false))
     }
 
@@ -89,7 +97,9 @@ impl State {
         let most = if exclusive { usize::MAX } else { LOOK_AHEAD };
         for ordinal in in_order.take(most) {
             let Some(task) = self.tasks.get(ordinal) else { continue };
-            if effort.is_spent() || !exclusive && first.is_some_and(|first| priority(first) < priority(task)) {
+            if effort.is_spent()
+                || !exclusive && first.is_some_and(|first| priority(first) < priority(task))
+            {
                 break;
             }
             let overlaps = self.overlaps_of(task, agent, 1, &mut effort);
@@ -103,7 +113,13 @@ impl State {
     }
 
     /// Files of `task` that other agents hold.
-    pub fn overlaps_of(&self, task: &Task, agent: &Agent, most: usize, effort: &mut Effort) -> Vec<Hold> {
+    pub fn overlaps_of(
+        &self,
+        task: &Task,
+        agent: &Agent,
+        most: usize,
+        effort: &mut Effort,
+    ) -> Vec<Hold> {
         match &task.context {
             Some(context) if !self.all_files_are_free() => {
                 self.overlaps(&context.files, &agent.id, false, most, effort)
@@ -112,8 +128,9 @@ impl State {
         }
     }
 
-    /// Ready tasks that `agent` may be given, in order and computed lazily, because mostly the first will do. If none
-    /// of the first `PASSED_OVER` is in the scope, the others are found by path.
+    /// Ready tasks that `agent` may be given, in order and computed lazily, because mostly the
+    /// first will do. If none of the first `PASSED_OVER` is in the scope, the others are found
+    /// by path.
     fn in_order<'a>(
         &'a self,
         agent: &'a Agent,
@@ -122,7 +139,9 @@ impl State {
     ) -> impl Iterator<Item = Ordinal> + 'a {
         let fits = move |ordinal: &Ordinal| {
             let task = self.tasks.get(*ordinal);
-            task.is_some_and(|task| in_scope(task, scope) && !(fresh && task.was_given_up_by(&agent.id)))
+            task.is_some_and(|task| {
+                in_scope(task, scope) && !(fresh && task.was_given_up_by(&agent.id))
+            })
         };
         let others = iter::once_with(|| self.merged(agent)).flatten().skip(1);
         let all = self.index.first_for(agent).into_iter().chain(others);
@@ -142,19 +161,25 @@ impl State {
             let ranks = self.within(path).filter_map(rank);
             ranks.filter(move |rank| *rank > last)
         });
-        let mut ready: Vec<_> = within.filter(|(_, ordinal)| self.is_ready_for(*ordinal, agent)).collect();
+        let mut ready: Vec<_> =
+            within.filter(|(_, ordinal)| self.is_ready_for(*ordinal, agent)).collect();
         ready.sort_unstable();
         ready.into_iter().map(|(_, ordinal)| ordinal)
     }
 
     fn is_ready_for(&self, ordinal: Ordinal, agent: &Agent) -> bool {
-        self.tasks.get(ordinal).is_some_and(|task| task.demands.met_by(agent) && self.index.is_ready(ordinal, task))
+        self.tasks
+            .get(ordinal)
+            .is_some_and(|task| task.demands.met_by(agent) && self.index.is_ready(ordinal, task))
     }
 
     /// Merges the demand sets in order, reading each only as far as needed.
     fn merged<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = Ordinal> + 'a {
         let mut runs: Vec<_> = self.index.ready_for(agent).collect();
-        let heads = runs.iter_mut().enumerate().filter_map(|(number, run)| Some(Reverse((run.next()?, number))));
+        let heads = runs
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(number, run)| Some(Reverse((run.next()?, number))));
         let mut heads: BinaryHeap<_> = heads.collect();
         let mut taken: Option<usize> = None;
         iter::from_fn(move || {
@@ -168,7 +193,12 @@ impl State {
     }
 
     /// The named task, or why it cannot be claimed.
-    pub fn pick_named(&self, agent: &Agent, id: &TaskId, now: Timestamp) -> Result<&Arc<Task>, Refusal> {
+    pub fn pick_named(
+        &self,
+        agent: &Agent,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<&Arc<Task>, Refusal> {
         let task = self.known_task(id)?;
         if let Some(open) = task.open_attempt() {
             return Err(held_by_other(task, open));
@@ -223,9 +253,13 @@ impl State {
         self.index.delayed_count()
     }
 
-    /// Available tasks that wait for a dependency. Parents are not counted: they wait only for their parts.
+    /// Available tasks that wait for a dependency. Parents are not counted: they wait only for
+    /// their parts.
     pub fn blocked_count(&self) -> usize {
-        self.count(TaskStatus::Available) - self.ready_count() - self.delayed_count() - self.index.open_parents()
+        self.count(TaskStatus::Available)
+            - self.ready_count()
+            - self.delayed_count()
+            - self.index.open_parents()
     }
 
     pub fn held_count(&self) -> usize {
@@ -257,7 +291,9 @@ impl State {
             _ if self.spent_workflow(&agent.id).is_some() => Verdict::Spent,
             verdict => verdict,
         };
-        let next_retry = outlook.next_delayed.map(|until| (until.since(now) as u64).div_ceil(SECOND as u64).max(1));
+        let next_retry = outlook
+            .next_delayed
+            .map(|until| (until.since(now) as u64).div_ceil(SECOND as u64).max(1));
         let retry_after = match verdict {
             Verdict::Wait | Verdict::Empty => Some(next_retry.unwrap_or(POLL).min(POLL)),
             _ => None,
@@ -273,14 +309,16 @@ impl State {
         }
     }
 
-    /// Whether something may still come, so that a call waits for it: [`empty_handed`](Self::empty_handed) would say
-    /// wait, or that there are no tasks yet. Every waiting call asks this on each change of the
-    /// board, and mostly it need not look at the whole scope: if nothing in it is ready, one unfinished task is enough.
+    /// Whether something may still come, so that a call waits for it:
+    /// [`empty_handed`](Self::empty_handed) would say wait, or that there are no tasks yet.
+    /// Every waiting call asks this on each change of the board, and mostly it need not look at
+    /// the whole scope: if nothing in it is ready, one unfinished task is enough.
     pub fn is_to_wait(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
         let is_plain = |path: &str| {
             let mut ready = self.index.ready().filter_map(|ordinal| self.tasks.get(ordinal));
             let mut within = self.within(path).filter_map(|ordinal| self.tasks.get(ordinal));
-            let is_unfinished = |task: &Task| task.status.is_held() || task.status == TaskStatus::Available;
+            let is_unfinished =
+                |task: &Task| task.status.is_held() || task.status == TaskStatus::Available;
             self.board().paused.is_none()
                 && self.spent_workflow(&agent.id).is_none()
                 && self.under_way() > 0
@@ -289,18 +327,26 @@ impl State {
                 && within.any(|task| is_unfinished(task) && !self.is_parent(&task.id))
         };
         scope.filter(|scope| *scope != "all").is_some_and(is_plain)
-            || matches!(self.empty_handed(agent, scope, now).verdict, Verdict::Wait | Verdict::Empty)
+            || matches!(
+                self.empty_handed(agent, scope, now).verdict,
+                Verdict::Wait | Verdict::Empty
+            )
     }
 
-    /// True if an agent told to wait would wait only for what it holds itself, so that it has to go on with that.
+    /// True if an agent told to wait would wait only for what it holds itself, so that it has to go
+    /// on with that.
     pub fn waits_for_itself(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
         let own = self.own_tasks(agent).count();
         if own == 0 {
             return false;
         }
         let outlook = self.outlook_of(scope, agent);
-        let of_others =
-            Outlook { held: outlook.held - outlook.own, under_way: outlook.under_way - own, own: 0, ..outlook };
+        let of_others = Outlook {
+            held: outlook.held - outlook.own,
+            under_way: outlook.under_way - own,
+            own: 0,
+            ..outlook
+        };
         self.verdict(&of_others, agent, now) != Verdict::Wait
     }
 
@@ -323,11 +369,16 @@ impl State {
             return Verdict::Finished;
         }
         // The rest may wait for what others do next, even outside the scope.
-        let will_others = || outlook.unmet.keys().any(|demands| self.is_anyone_for(demands, agent, now));
+        let will_others =
+            || outlook.unmet.keys().any(|demands| self.is_anyone_for(demands, agent, now));
         match unmet {
             0 if outlook.under_way > 0 => Verdict::Wait,
             0 => Verdict::Stuck,
-            _ if outlook.blocked > 0 && (outlook.under_way > self.ready_count() || will_others()) => Verdict::Wait,
+            _ if outlook.blocked > 0
+                && (outlook.under_way > self.ready_count() || will_others()) =>
+            {
+                Verdict::Wait
+            }
             _ => Verdict::Unsuited,
         }
     }
@@ -366,7 +417,11 @@ impl State {
 
     /// Looks at every task of the scope.
     fn outlook_in(&self, scope: &str, agent: &Agent) -> Outlook<'_> {
-        let mut outlook = Outlook { is_planned: self.is_planned(), under_way: self.under_way(), ..Outlook::default() };
+        let mut outlook = Outlook {
+            is_planned: self.is_planned(),
+            under_way: self.under_way(),
+            ..Outlook::default()
+        };
         let tasks = self.within(scope).filter_map(|ordinal| self.tasks.get(ordinal));
         for task in tasks.filter(|task| !self.is_parent(&task.id)) {
             if task.status.is_held() {
@@ -394,7 +449,10 @@ impl State {
     /// True if another agent is around that offers what is demanded.
     fn is_anyone_for(&self, demands: &Demands, agent: &Agent, now: Timestamp) -> bool {
         self.agents().any(|other| {
-            other.id != agent.id && other.role != Role::Observer && other.is_about(now) && demands.met_by(other)
+            other.id != agent.id
+                && other.role != Role::Observer
+                && other.is_about(now)
+                && demands.met_by(other)
         })
     }
 
@@ -404,7 +462,9 @@ impl State {
             (Some(_), "all") => (Some(self.tasks.iter().map(|(ordinal, _)| ordinal)), None),
             (_, path) => (None, Some(self.index.within_path(path))),
         };
-        let is_in = move |ordinal: &Ordinal| self.tasks.get(*ordinal).is_some_and(|task| in_scope(task, Some(scope)));
+        let is_in = move |ordinal: &Ordinal| {
+            self.tasks.get(*ordinal).is_some_and(|task| in_scope(task, Some(scope)))
+        };
         all.into_iter().flatten().chain(below.into_iter().flatten()).filter(is_in)
     }
 
@@ -438,8 +498,8 @@ struct Outlook<'a> {
     is_planned: bool,
 }
 
-/// True if the task is at or below `scope`, which is `all`, a path, or one of these behind a plan and `:`. A task that
-/// no plan has is in the scope of each by its path.
+/// True if the task is at or below `scope`, which is `all`, a path, or one of these behind a plan
+/// and `:`. A task that no plan has is in the scope of each by its path.
 pub fn in_scope(task: &Task, scope: Option<&str>) -> bool {
     let Some(scope) = scope.filter(|scope| *scope != "all") else { return true };
     match (hierarchy::split_scope(scope), task.plan_name()) {
@@ -452,5 +512,6 @@ pub fn in_scope(task: &Task, scope: Option<&str>) -> bool {
 /// True if the path is at or below that of `scope`, in whichever plan.
 pub fn path_in_scope(path: Option<&str>, scope: &str) -> bool {
     let (_, scope) = hierarchy::split_scope(scope);
-    path.and_then(|path| path.strip_prefix(scope)).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    path.and_then(|path| path.strip_prefix(scope))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -14,7 +14,8 @@ use super::time::{MINUTE, Timestamp};
 
 /// How long nothing expires after a clock step, in milliseconds.
 pub const GRACE_AFTER_STEP: i64 = 10 * MINUTE;
-/// Smallest gap between wall time and the time in which agents could act that counts as a clock step, in milliseconds.
+/// Smallest gap between wall time and the time in which agents could act that counts as a clock
+/// step, in milliseconds.
 pub const STEP: i64 = MINUTE;
 
 impl State {
@@ -32,25 +33,35 @@ impl State {
     /// The next time at which `expire` or `wake` has something to do.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let leases = self.index.next_lease_end().into_iter();
-        leases.chain(self.index.next_delayed()).chain(self.runs().next_unmatched()).chain(self.holds.next_end()).min()
+        leases
+            .chain(self.index.next_delayed())
+            .chain(self.runs().next_unmatched())
+            .chain(self.holds.next_end())
+            .min()
     }
 
-    /// Retires the oldest finished tasks beyond `keep_finished`, when there are a tenth more, except those still
-    /// needed. As long as those are many, they are not looked through again before another tenth has finished:
-    /// `left` is how many there were behind the last look, 0 before the first.
+    /// Retires the oldest finished tasks beyond `keep_finished`, when there are a tenth more,
+    /// except those still needed. As long as those are many, they are not looked through again
+    /// before another tenth has finished: `left` is how many there were behind the last look, 0
+    /// before the first.
     pub fn retire_surplus(&self, policy: &Policy, left: &mut usize) -> Option<Event> {
         let keep = policy.keep_finished as usize;
-        let surplus = |finished: usize| Some(finished.saturating_sub(keep)).filter(|surplus| *surplus > keep / 10);
+        let surplus = |finished: usize| {
+            Some(finished.saturating_sub(keep)).filter(|surplus| *surplus > keep / 10)
+        };
         let finished = self.index.finished().len();
         let is_due = finished < *left || finished > *left + keep / 10;
         let of_tasks = surplus(finished).filter(|_| is_due);
         let of_runs = surplus(self.runs().over().len());
         let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(ordinal));
         let mut differ = HashMap::new();
-        let mut stays = |task: &Task| self.is_needed(task) || self.decides_on_parent(task, &mut differ);
+        let mut stays =
+            |task: &Task| self.is_needed(task) || self.decides_on_parent(task, &mut differ);
         let oldest = oldest.take(of_tasks.map_or(0, |_| usize::MAX)).filter(|task| !stays(task));
         let runs = self.runs().over().filter_map(|ordinal| self.tasks.get(ordinal));
-        let runs = runs.take(of_runs.unwrap_or_default()).filter(|task| self.index.dependents(&task.id).is_empty());
+        let runs = runs
+            .take(of_runs.unwrap_or_default())
+            .filter(|task| self.index.dependents(&task.id).is_empty());
         let oldest = oldest.take(of_tasks.unwrap_or_default()).chain(runs);
         let tasks: Vec<_> = oldest.cloned().collect();
         if of_tasks.is_some() {
@@ -59,27 +70,47 @@ impl State {
         (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
     }
 
-    /// A task is needed by unfinished dependents and parents, while it has parts, and while it is in the plan, so that
-    /// a changed plan finds it.
+    /// A task is needed by unfinished dependents and parents, while it has parts, and while it is
+    /// in the plan, so that a changed plan finds it.
     fn is_needed(&self, task: &Task) -> bool {
         let dependents = self.index.dependents(&task.id);
         task.planned.is_some()
             || self.is_parent(&task.id)
             || self.ancestors(task).any(|above| !above.status.may_retire())
-            || dependents.iter().filter_map(|ordinal| self.tasks.get(*ordinal)).any(|task| !task.status.may_retire())
+            || dependents
+                .iter()
+                .filter_map(|ordinal| self.tasks.get(*ordinal))
+                .any(|task| !task.status.may_retire())
     }
 
-    /// True if the parent has its status from this task and not all parts share it, so that without the task the
-    /// parent's status might change. `differ` caches, by parent, whether its parts differ.
-    fn decides_on_parent<'s>(&'s self, task: &Task, differ: &mut HashMap<&'s TaskId, bool>) -> bool {
-        let parent = task.parent.as_ref().and_then(|id| self.task(id)).filter(|parent| parent.status == task.status);
+    /// True if the parent has its status from this task and not all parts share it, so that without
+    /// the task the parent's status might change. `differ` caches, by parent, whether its parts
+    /// differ.
+    fn decides_on_parent<'s>(
+        &'s self,
+        task: &Task,
+        differ: &mut HashMap<&'s TaskId, bool>,
+    ) -> bool {
+        let parent = task
+            .parent
+            .as_ref()
+            .and_then(|id| self.task(id))
+            .filter(|parent| parent.status == task.status);
         let parts_differ = |id| self.parts(id).any(|part| part.status != task.status);
-        parent.is_some_and(|parent| *differ.entry(&parent.id).or_insert_with_key(|id| parts_differ(id)))
+        parent.is_some_and(|parent| {
+            *differ.entry(&parent.id).or_insert_with_key(|id| parts_differ(id))
+        })
     }
 
     /// The event for a dead `participant`: its agents have until the end of the grace to come back.
-    pub fn participant_gone(&self, participant: &Participant, policy: &Policy, now: Timestamp) -> Event {
-        let grace_until = (now + policy.grace_millis()).max(self.board().grace_until.unwrap_or_default());
+    pub fn participant_gone(
+        &self,
+        participant: &Participant,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Event {
+        let grace_until =
+            (now + policy.grace_millis()).max(self.board().grace_until.unwrap_or_default());
         Event::ParticipantGone { participant: participant.id.clone(), grace_until }
     }
 }

@@ -102,7 +102,8 @@ fn differing<T: Serialize>(old: &T, new: &T) -> Vec<String> {
         _ => serde_json::Map::new(),
     };
     let (old, new) = (fields(old), fields(new));
-    let changed = new.iter().filter(|(name, value)| old.get(*name) != Some(value)).map(|(name, _)| name);
+    let changed =
+        new.iter().filter(|(name, value)| old.get(*name) != Some(value)).map(|(name, _)| name);
     let gone = old.keys().filter(|name| !new.contains_key(*name));
     changed.chain(gone).cloned().collect()
 }

@@ -1,6 +1,6 @@
-//! Discoveries: what agents found out, kept for all. A superseded one stays while there is room, and is shown on
-//! request. What follows from the discoveries (which supersedes which, which are about what) is kept up beside them and
-//! never written.
+//! Discoveries: what agents found out, kept for all. A superseded one stays while there is room,
+//! and is shown on request. What follows from the discoveries (which supersedes which, which are
+//! about what) is kept up beside them and never written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ const COMPARISONS: usize = 2_000;
 /// Superseded discoveries that retire at once to make room.
 const RETIRED_AT_ONCE: usize = 1_000;
 
-/// Worth of each relation of a discovery to a task: found while working on it, or on a dependency; about one of its
-/// files; with one of its tags.
+/// Worth of each relation of a discovery to a task: found while working on it, or on a dependency;
+/// about one of its files; with one of its tags.
 const OF_TASK: u32 = 16;
 const OF_DEPENDENCY: u32 = 8;
 const OF_FILE: u32 = 4;
@@ -74,7 +74,11 @@ impl Findings {
     }
 }
 
-fn forget<K: std::hash::Hash + Eq>(index: &mut HashMap<K, BTreeSet<Ordinal>>, key: &K, ordinal: Ordinal) {
+fn forget<K: std::hash::Hash + Eq>(
+    index: &mut HashMap<K, BTreeSet<Ordinal>>,
+    key: &K,
+    ordinal: Ordinal,
+) {
     if let Some(found) = index.get_mut(key) {
         found.remove(&ordinal);
         if found.is_empty() {
@@ -85,7 +89,9 @@ fn forget<K: std::hash::Hash + Eq>(index: &mut HashMap<K, BTreeSet<Ordinal>>, ke
 
 impl State {
     /// All discoveries, oldest first.
-    pub fn discoveries(&self) -> impl DoubleEndedIterator<Item = &Arc<Discovery>> + ExactSizeIterator {
+    pub fn discoveries(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &Arc<Discovery>> + ExactSizeIterator {
         self.discoveries.values()
     }
 
@@ -94,7 +100,10 @@ impl State {
     }
 
     /// Discoveries added before `id`, newest first; all if `id` is not there.
-    pub fn discoveries_before(&self, id: Option<&DiscoveryId>) -> impl Iterator<Item = &Arc<Discovery>> {
+    pub fn discoveries_before(
+        &self,
+        id: Option<&DiscoveryId>,
+    ) -> impl Iterator<Item = &Arc<Discovery>> {
         let end = id.and_then(|id| self.findings.ordinals.get(id)).copied().unwrap_or(Ordinal::MAX);
         self.discoveries.range(..end).rev().map(|(_, one)| one)
     }
@@ -105,9 +114,9 @@ impl State {
         self.discoveries.get(by).map(|one| &one.id)
     }
 
-    /// The discoveries most likely to help with `task`: found while working on it or on its dependencies, about its
-    /// files, or with its tags; of equally close ones the newer first, and none that is superseded. The cost is
-    /// bounded, however many discoveries there are.
+    /// The discoveries most likely to help with `task`: found while working on it or on its
+    /// dependencies, about its files, or with its tags; of equally close ones the newer first,
+    /// and none that is superseded. The cost is bounded, however many discoveries there are.
     pub fn discoveries_for(&self, task: &Task, most: usize) -> Vec<&Arc<Discovery>> {
         let Findings { tags, tasks, files, .. } = &self.findings;
         let mut worth: BTreeMap<Ordinal, u32> = BTreeMap::new();
@@ -136,36 +145,48 @@ impl State {
     /// The newest discoveries whose files may overlap `own` without being named there.
     fn filed_near(&self, own: &[String]) -> Vec<Ordinal> {
         let named: HashSet<_> = own.iter().collect();
-        let patterns: Vec<_> = own.iter().take(LOOKED_AT).filter_map(|file| Pattern::new(file)).collect();
+        let patterns: Vec<_> =
+            own.iter().take(LOOKED_AT).filter_map(|file| Pattern::new(file)).collect();
         let mut left = COMPARISONS;
         let mut near = |ordinal: &Ordinal| {
-            let theirs = self.discoveries.get(ordinal).map(|one| one.files.as_slice()).unwrap_or_default();
-            theirs.iter().filter(|file| !named.contains(file)).filter_map(|file| Pattern::new(file)).any(|theirs| {
-                patterns.iter().any(|own| {
-                    left = left.saturating_sub(1);
-                    left > 0 && own.overlaps(&theirs)
+            let theirs =
+                self.discoveries.get(ordinal).map(|one| one.files.as_slice()).unwrap_or_default();
+            theirs
+                .iter()
+                .filter(|file| !named.contains(file))
+                .filter_map(|file| Pattern::new(file))
+                .any(|theirs| {
+                    patterns.iter().any(|own| {
+                        left = left.saturating_sub(1);
+                        left > 0 && own.overlaps(&theirs)
+                    })
                 })
-            })
         };
-        let newest = self.findings.filed.iter().rev().take(if patterns.is_empty() { 0 } else { COMPARED });
+        let newest =
+            self.findings.filed.iter().rev().take(if patterns.is_empty() { 0 } else { COMPARED });
         newest.copied().filter(|ordinal| near(ordinal)).collect()
     }
 
-    /// Checks that there is room for one more discovery. On a full board, returns the event that retires the oldest
-    /// superseded ones, including those that the new one supersedes.
+    /// Checks that there is room for one more discovery. On a full board, returns the event that
+    /// retires the oldest superseded ones, including those that the new one supersedes.
     pub fn room_for_discovery(&self, superseded: &[DiscoveryId]) -> Result<Option<Event>, Refusal> {
         let count = self.discoveries.len() + 1;
         if limit::DISCOVERIES.check(count).is_ok() {
             return Ok(None);
         }
-        let going = self.discoveries_to_spare(superseded).take(count - limit::DISCOVERIES.max + RETIRED_AT_ONCE);
+        let going = self
+            .discoveries_to_spare(superseded)
+            .take(count - limit::DISCOVERIES.max + RETIRED_AT_ONCE);
         let discoveries: Vec<_> = going.cloned().collect();
         limit::DISCOVERIES.check(count - discoveries.len())?;
         Ok(Some(Event::DiscoveriesRetired { discoveries }))
     }
 
     /// Superseded discoveries, and those in `superseded`, oldest first.
-    pub(super) fn discoveries_to_spare(&self, superseded: &[DiscoveryId]) -> impl Iterator<Item = &DiscoveryId> {
+    pub(super) fn discoveries_to_spare(
+        &self,
+        superseded: &[DiscoveryId],
+    ) -> impl Iterator<Item = &DiscoveryId> {
         let ids = self.discoveries.values().map(|one| &one.id);
         ids.filter(|id| superseded.contains(id) || self.superseded_by(id).is_some())
     }
@@ -184,7 +205,11 @@ impl State {
         Some(())
     }
 
-    pub(super) fn swap_discovery(&mut self, ordinal: Ordinal, new: Option<Arc<Discovery>>) -> Option<Arc<Discovery>> {
+    pub(super) fn swap_discovery(
+        &mut self,
+        ordinal: Ordinal,
+        new: Option<Arc<Discovery>>,
+    ) -> Option<Arc<Discovery>> {
         let old = self.discoveries.remove(&ordinal);
         if let Some(old) = &old {
             self.findings.remove(ordinal, old);

@@ -69,10 +69,12 @@ pub struct Board {
     /// Retired runs: done counts completed ones, cancelled stopped ones, obsolete failed ones
     #[serde(default, skip_serializing_if = "Archived::is_empty")]
     pub archived_runs: Archived,
-    /// Last attempt number of tasks that a restore removed, so that no task of that id uses a number again
+    /// Last attempt number of tasks that a restore removed, so that no task of that id uses a
+    /// number again
     #[serde(default, skip_serializing_if = "are_none_spent")]
     pub spent_attempts: Arc<BTreeMap<TaskId, u32>>,
-    /// Event ranges that restores have undone, in order; idempotency keys of those events are free again
+    /// Event ranges that restores have undone, in order; idempotency keys of those events are free
+    /// again
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<Undone>,
     /// Newest versions of all plans, oldest first
@@ -81,7 +83,8 @@ pub struct Board {
 }
 
 impl Board {
-    /// True if goal, master plan and what belongs to them are the very same objects, not only equal.
+    /// True if goal, master plan and what belongs to them are the very same objects, not only
+    /// equal.
     pub fn has_plan_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.goal, &other.goal)
             && Arc::ptr_eq(&self.master_plan, &other.master_plan)

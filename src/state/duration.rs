@@ -18,8 +18,8 @@ pub struct Remaining {
 }
 
 impl Task {
-    /// Minutes from claim to end of the attempts that are kept and have ended, rounded. A task that came in done without its
-    /// attempts has the time from its claim to its completion.
+    /// Minutes from claim to end of the attempts that are kept and have ended, rounded. A task that
+    /// came in done without its attempts has the time from its claim to its completion.
     pub fn actual_minutes(&self) -> Option<u64> {
         let ended = |attempt: &super::task::Attempt| {
             let spent = attempt.ended_at?.since(attempt.claimed_at) - attempt.stepped_millis;
@@ -65,8 +65,14 @@ mod tests {
                 "lease_until": "2026-03-01T11:00:00.000Z", "ended_at": ended})
         };
         let [short, long] = ["2026-03-01T10:00:40.000Z", "2026-03-01T10:12:00.000Z"];
-        assert_eq!(task(json!([attempt(1, Some(short)), attempt(2, Some(long))])).actual_minutes(), Some(13));
-        assert_eq!(task(json!([attempt(1, Some(long)), attempt(2, None)])).actual_minutes(), Some(12));
+        assert_eq!(
+            task(json!([attempt(1, Some(short)), attempt(2, Some(long))])).actual_minutes(),
+            Some(13)
+        );
+        assert_eq!(
+            task(json!([attempt(1, Some(long)), attempt(2, None)])).actual_minutes(),
+            Some(12)
+        );
         assert_eq!(task(json!([])).actual_minutes(), Some(7), "from claim to completion");
     }
 

@@ -1,7 +1,9 @@
-//! What happened. An event is journal line, feed item, audit entry and replay unit at once. `State::apply` reads
-//! nothing but the state and the event, so an event holds everything that follows from policy, clock or chance.
+//! What happened. An event is journal line, feed item, audit entry and replay unit at once.
+//! `State::apply` reads nothing but the state and the event, so an event holds everything that
+//! follows from policy, clock or chance.
 //!
-//! A change of an event's meaning is a new kind or field; old ones load for ever. What is new has a line in [`NEWER`].
+//! A change of an event's meaning is a new kind or field; old ones load for ever. What is new has a
+//! line in [`NEWER`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +18,8 @@ use super::artifact::Artifact;
 use super::brought::Brought;
 use super::document::{Document, PlanVersion};
 use super::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
+    WorkflowId,
 };
 use super::level::{self, Newer};
 use super::message::Message;
@@ -32,8 +35,8 @@ use super::workflow::{Budget, Checkpoint, Spent};
 /// Highest level of event that this build reads and writes.
 pub const VERSION: u32 = level::newest(NEWER);
 
-/// Kinds, fields and values that came after level 1, with their level; [`level`] says when a line is due. A test fails
-/// for each that has none.
+/// Kinds, fields and values that came after level 1, with their level; [`level`] says when a line
+/// is due. A test fails for each that has none.
 pub const NEWER: &[Newer] = &[
     Newer::new("agent_waits", "", 2),
     Newer::new("agent_seen", "waited", 2),
@@ -152,8 +155,8 @@ pub enum Event {
     BoardCreated {
         board_id: String,
     },
-    /// A state without a journal was imported as the start of one. The event follows the document's own `seq`, if it
-    /// has one.
+    /// A state without a journal was imported as the start of one. The event follows the document's
+    /// own `seq`, if it has one.
     Imported {
         source: String,
         document: Box<Document>,
@@ -212,12 +215,14 @@ pub enum Event {
     ParticipantJoined {
         participant: Participant,
     },
-    /// The participant's presence lock was found free. Agents present only through it have until `grace_until`.
+    /// The participant's presence lock was found free. Agents present only through it have until
+    /// `grace_until`.
     ParticipantGone {
         participant: ParticipantId,
         grace_until: Timestamp,
     },
-    /// Wall time ran ahead of the time in which agents could act. Every open deadline moves by `gap_millis`.
+    /// Wall time ran ahead of the time in which agents could act. Every open deadline moves by
+    /// `gap_millis`.
     ClockStepped {
         gap_millis: i64,
         grace_until: Timestamp,
@@ -297,8 +302,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         supersedes: Vec<DiscoveryId>,
     },
-    /// A message, unread by all its recipients from here on. The message that it answers, if any, counts as read by its
-    /// sender.
+    /// A message, unread by all its recipients from here on. The message that it answers, if any,
+    /// counts as read by its sender.
     MessageSent {
         message: Box<Message>,
     },
@@ -310,7 +315,8 @@ pub enum Event {
     MessagesRetired {
         messages: Vec<MessageId>,
     },
-    /// A new reservation, or one renewed under the same id. A task's files need none: they are held with its lease.
+    /// A new reservation, or one renewed under the same id. A task's files need none: they are held
+    /// with its lease.
     FilesReserved {
         reservation: Box<Reservation>,
     },
@@ -339,7 +345,8 @@ pub enum Event {
         /// Tasks no longer in the plan: they become obsolete, unless done.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         removed: Vec<TaskId>,
-        /// Tasks no longer in the plan that agents hold: they become obsolete when their attempts end without success.
+        /// Tasks no longer in the plan that agents hold: they become obsolete when their attempts
+        /// end without success.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         leaving: Vec<TaskId>,
         /// Done tasks that new items may be, under other words or in another place.
@@ -369,8 +376,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<EditedTask>,
     },
-    /// An earlier state replaced the present one. `document` is the whole restored state: its leases are ended, and its
-    /// attempt numbers, participants and agents are those that hold from here on.
+    /// An earlier state replaced the present one. `document` is the whole restored state: its
+    /// leases are ended, and its attempt numbers, participants and agents are those that hold
+    /// from here on.
     StateRestored {
         /// Last event of the earlier state.
         restored_seq: u64,
@@ -378,7 +386,8 @@ pub enum Event {
         snapshot: Option<SnapshotName>,
         document: Box<Document>,
     },
-    /// A run, with the session if it starts one. The run takes over all results that its session has kept.
+    /// A run, with the session if it starts one. The run takes over all results that its session
+    /// has kept.
     RunCreated {
         run: Box<NewTask>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -556,11 +565,12 @@ pub struct Replanned {
     /// An empty context removes the old one.
     #[serde(flatten)]
     pub change: TaskChange,
-    /// The new status: available, done, or what the plan says by `planned.off`; without it the status stays.
+    /// The new status: available, done, or what the plan says by `planned.off`; without it the
+    /// status stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub becomes: Option<TaskStatus>,
-    /// If the task becomes available, whether results of earlier attempts stop counting and a request to cancel it
-    /// stays. Older events did neither.
+    /// If the task becomes available, whether results of earlier attempts stop counting and a
+    /// request to cancel it stays. Older events did neither.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
     pub what: PlanChange,
@@ -613,10 +623,12 @@ pub struct EditedTask {
 pub struct Recorded {
     pub seq: u64,
     pub at: Timestamp,
-    /// The process that wrote the event. Not called `participant`, because some events have a field of that name.
+    /// The process that wrote the event. Not called `participant`, because some events have a
+    /// field of that name.
     #[serde(rename = "writer")]
     pub participant: ParticipantId,
-    /// The actor: an agent, `human`, or `~` and the name of a token whose bearer named no agent; `None` if time acted.
+    /// The actor: an agent, `human`, or `~` and the name of a token whose bearer named no agent;
+    /// `None` if time acted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<AgentId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -707,13 +719,18 @@ impl Event {
             Self::RunsAwaited { runs, .. } => runs.iter().collect(),
             Self::PlanImported { created, changed, removed, leaving, .. } => {
                 let created = created.iter().map(|task| &task.id);
-                created.chain(changed.iter().map(|one| &one.task)).chain(removed).chain(leaving).collect()
+                created
+                    .chain(changed.iter().map(|one| &one.task))
+                    .chain(removed)
+                    .chain(leaving)
+                    .collect()
             }
             Self::MessageSent { message } => message.task_id.iter().collect(),
             Self::FilesReserved { reservation } => reservation.task.iter().collect(),
             Self::DiscoveryAdded { task_id, .. } => task_id.iter().collect(),
             Self::WorkflowSaved(saved) => {
-                let of_checkpoint = saved.checkpoint.as_ref().and_then(|(_, one)| one.task.as_ref());
+                let of_checkpoint =
+                    saved.checkpoint.as_ref().and_then(|(_, one)| one.task.as_ref());
                 of_checkpoint.or(saved.kept.as_ref().map(|(task, _)| task)).into_iter().collect()
             }
             Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
@@ -744,7 +761,9 @@ mod tests {
 
     #[test]
     fn the_kinds_are_those_of_the_enum() {
-        let error = serde_json::from_value::<Event>(json!({"kind": "?"})).expect_err("no such kind").to_string();
+        let error = serde_json::from_value::<Event>(json!({"kind": "?"}))
+            .expect_err("no such kind")
+            .to_string();
         let named: Vec<_> = error.split('`').skip(3).step_by(2).collect();
         assert_eq!(named, KINDS, "{error}");
     }
@@ -766,17 +785,19 @@ mod tests {
         for kind in KINDS {
             let mut event = all.clone();
             event["kind"] = kind.into();
-            event["reservation"] =
-                json!({"id": "r", "agent": "a", "files": [], "created_at": "2026-03-01T12:00:00.000Z"});
+            event["reservation"] = json!({"id": "r", "agent": "a", "files": [], "created_at": "2026-03-01T12:00:00.000Z"});
             if kind == "message_sent" {
                 event["message"] = json!({"id": "m", "from": "a", "to": "all", "kind": "inform", "text": "t",
                     "sent_at": "2026-03-01T12:00:00.000Z", "recipients": ["b"]});
             }
             event["participant"] = match kind {
-                "participant_joined" => json!({"id": "p", "pid": 1, "joined_at": "2026-03-01T12:00:00.000Z"}),
+                "participant_joined" => {
+                    json!({"id": "p", "pid": 1, "joined_at": "2026-03-01T12:00:00.000Z"})
+                }
                 _ => json!("p"),
             };
-            let event: Event = serde_json::from_value(event).unwrap_or_else(|error| panic!("{kind}: {error}"));
+            let event: Event =
+                serde_json::from_value(event).unwrap_or_else(|error| panic!("{kind}: {error}"));
             assert_eq!(event.kind(), kind);
         }
     }

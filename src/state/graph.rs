@@ -9,7 +9,8 @@ use super::refusal::Refusal;
 use super::task::{Task, TaskStatus};
 
 impl State {
-    /// Refuses tasks whose ids are taken, whose dependencies do not exist, or that would close a cycle.
+    /// Refuses tasks whose ids are taken, whose dependencies do not exist, or that would close a
+    /// cycle.
     pub fn check_new(&self, tasks: &[NewTask]) -> Result<(), Refusal> {
         let mut fresh: HashMap<&TaskId, &[TaskId]> = HashMap::new();
         for task in tasks {
@@ -19,9 +20,15 @@ impl State {
             }
         }
         for task in tasks {
-            let unknown = task.dependencies.iter().find(|id| !fresh.contains_key(id) && self.status_of(id).is_none());
+            let unknown = task
+                .dependencies
+                .iter()
+                .find(|id| !fresh.contains_key(id) && self.status_of(id).is_none());
             if let Some(dependency) = unknown {
-                return Err(Refusal::UnknownDependency { task: task.id.clone(), dependency: dependency.to_string() });
+                return Err(Refusal::UnknownDependency {
+                    task: task.id.clone(),
+                    dependency: dependency.to_string(),
+                });
             }
             self.refuse_runs(&task.dependencies)?;
         }
@@ -31,9 +38,9 @@ impl State {
                 fresh.get(id).into_iter().copied().flatten().collect()
             });
         }
-        let nodes = tasks
-            .iter()
-            .map(|task| (&task.id, Node { parent: task.parent.as_ref(), dependencies: &task.dependencies }));
+        let nodes = tasks.iter().map(|task| {
+            (&task.id, Node { parent: task.parent.as_ref(), dependencies: &task.dependencies })
+        });
         self.check_wired(nodes.collect())
     }
 
@@ -44,7 +51,11 @@ impl State {
     }
 
     /// Refuses dependencies of an existing task that do not exist or that would close a cycle.
-    pub fn check_dependencies(&self, task: &TaskId, dependencies: &[TaskId]) -> Result<(), Refusal> {
+    pub fn check_dependencies(
+        &self,
+        task: &TaskId,
+        dependencies: &[TaskId],
+    ) -> Result<(), Refusal> {
         self.check_rewired(&BTreeMap::from([(task, dependencies)]))
     }
 
@@ -52,7 +63,10 @@ impl State {
     pub fn check_rewired(&self, changed: &BTreeMap<&TaskId, &[TaskId]>) -> Result<(), Refusal> {
         for (task, dependencies) in changed {
             if let Some(unknown) = dependencies.iter().find(|id| self.status_of(id).is_none()) {
-                return Err(Refusal::UnknownDependency { task: (*task).clone(), dependency: unknown.to_string() });
+                return Err(Refusal::UnknownDependency {
+                    task: (*task).clone(),
+                    dependency: unknown.to_string(),
+                });
             }
             self.refuse_runs(dependencies)?;
         }
@@ -65,9 +79,10 @@ impl State {
 
     fn refuse_runs(&self, dependencies: &[TaskId]) -> Result<(), Refusal> {
         match dependencies.iter().find(|id| self.run_status(id).is_some()) {
-            Some(run) => {
-                Err(Refusal::IsRun { task: run.clone(), next: "depend on tasks, and wait for a run with get_run" })
-            }
+            Some(run) => Err(Refusal::IsRun {
+                task: run.clone(),
+                next: "depend on tasks, and wait for a run with get_run",
+            }),
             None => Ok(()),
         }
     }
@@ -83,24 +98,32 @@ impl State {
 
     /// Refuses a dependency that is not done, if the task or a part of it is held.
     pub fn check_still_ready(&self, task: &Task, dependencies: &[TaskId]) -> Result<(), Refusal> {
-        let held = task.status.is_held() || self.below(&task.id).iter().any(|part| part.status.is_held());
-        let waiting_for: Vec<_> = dependencies.iter().filter(|id| held && !self.is_done(id)).cloned().collect();
-        if waiting_for.is_empty() { Ok(()) } else { Err(Refusal::NotReady { task: task.id.clone(), waiting_for }) }
+        let held =
+            task.status.is_held() || self.below(&task.id).iter().any(|part| part.status.is_held());
+        let waiting_for: Vec<_> =
+            dependencies.iter().filter(|id| held && !self.is_done(id)).cloned().collect();
+        if waiting_for.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal::NotReady { task: task.id.clone(), waiting_for })
+        }
     }
 
-    /// Available tasks with a dependency that failed, was cancelled or is obsolete: nothing frees them by itself.
+    /// Available tasks with a dependency that failed, was cancelled or is obsolete: nothing frees
+    /// them by itself.
     pub fn blocked_by_failure(&self) -> Vec<(&TaskId, Vec<&TaskId>)> {
         let ended_badly = [TaskStatus::Failed, TaskStatus::Cancelled, TaskStatus::Obsolete];
         let retired_badly = self.board().archived.cancelled + self.board().archived.obsolete > 0;
         if !retired_badly && ended_badly.iter().all(|status| self.count(*status) == 0) {
             return Vec::new();
         }
-        let available = self.tasks().filter(|task| task.run.is_none() && task.status == TaskStatus::Available);
+        let available =
+            self.tasks().filter(|task| task.run.is_none() && task.status == TaskStatus::Available);
         let available = available.filter(|task| !self.is_parent(&task.id));
         let blocked = available.map(|task| {
-            let failed = self
-                .waits_for(task)
-                .filter(|id| self.status_of(id).is_some_and(|status| ended_badly.contains(&status)));
+            let failed = self.waits_for(task).filter(|id| {
+                self.status_of(id).is_some_and(|status| ended_badly.contains(&status))
+            });
             (&task.id, failed.collect::<Vec<_>>())
         });
         blocked.filter(|(_, blockers)| !blockers.is_empty()).collect()
@@ -141,16 +164,19 @@ impl<'a> Wiring<'a> {
         self.nodes.get(id).copied().or_else(as_it_is)
     }
 
-    /// What must be done before `id`: its dependencies, its parts, and the dependencies of its ancestors.
+    /// What must be done before `id`: its dependencies, its parts, and the dependencies of its
+    /// ancestors.
     fn before(&self, id: &TaskId) -> Vec<&'a TaskId> {
         let Some(node) = self.node(id) else { return Vec::new() };
         let mut before: Vec<_> = node.dependencies.iter().collect();
         before.extend(self.parts.get(id).into_iter().flatten());
-        let old = self.state.parts(id).map(|task| &task.id).filter(|part| !self.nodes.contains_key(part));
+        let old =
+            self.state.parts(id).map(|task| &task.id).filter(|part| !self.nodes.contains_key(part));
         before.extend(old);
         let mut above = node.parent;
         let mut followed = BTreeSet::new();
-        while let Some(node) = above.filter(|id| followed.insert(*id)).and_then(|id| self.node(id)) {
+        while let Some(node) = above.filter(|id| followed.insert(*id)).and_then(|id| self.node(id))
+        {
             before.extend(node.dependencies);
             above = node.parent;
         }
@@ -158,7 +184,8 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// Refuses a cycle. Searches depth first without recursion, because dependencies may be a million deep.
+/// Refuses a cycle. Searches depth first without recursion, because dependencies may be a million
+/// deep.
 fn refuse_cycle<'a>(
     starts: impl Iterator<Item = &'a TaskId>,
     dependencies: impl Fn(&TaskId) -> Vec<&'a TaskId>,

@@ -19,9 +19,10 @@ impl State {
         if let Some(task) = self.task(id) {
             return match task.run {
                 None => Ok(task),
-                Some(_) => {
-                    Err(Refusal::IsRun { task: id.clone(), next: "see get_run, report_run, update_run, stop_run" })
-                }
+                Some(_) => Err(Refusal::IsRun {
+                    task: id.clone(),
+                    next: "see get_run, report_run, update_run, stop_run",
+                }),
             };
         }
         match self.retired_task(id) {
@@ -64,7 +65,12 @@ impl State {
     }
 
     /// The open attempt of `task`, if `agent` holds it and `given`, if set, is its number.
-    pub fn own_attempt(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
+    pub fn own_attempt(
+        &self,
+        agent: &AgentId,
+        id: &TaskId,
+        given: Option<u32>,
+    ) -> Result<&Attempt, Refusal> {
         self.known_agent(agent)?;
         let task = self.known_task(id)?;
         own_open(task, agent, given, not_held)
@@ -76,21 +82,30 @@ impl State {
         (!open.acted).then(|| Event::Noted { task: id.clone(), note: None })
     }
 
-    /// True if `agent` ended the task in that way in its last attempt, and `given`, if set, is that attempt. A task
-    /// that a plan marked as done counts only if the agent completed it.
-    pub fn has_ended(&self, agent: &AgentId, id: &TaskId, given: Option<u32>, like: TaskStatus) -> bool {
+    /// True if `agent` ended the task in that way in its last attempt, and `given`, if set, is that
+    /// attempt. A task that a plan marked as done counts only if the agent completed it.
+    pub fn has_ended(
+        &self,
+        agent: &AgentId,
+        id: &TaskId,
+        given: Option<u32>,
+        like: TaskStatus,
+    ) -> bool {
         let same = |attempt: u32| given.is_none_or(|given| given == attempt);
         if let Some(task) = self.task(id) {
             let last = task.attempts.last();
             let own = last.filter(|one| one.agent == *agent && same(one.number));
             return task.status == like
-                && own.is_some_and(|own| like != TaskStatus::Done || own.outcome == Some(Outcome::Done));
+                && own.is_some_and(|own| {
+                    like != TaskStatus::Done || own.outcome == Some(Outcome::Done)
+                });
         }
         let stub = self.retired_task(id).filter(|stub| stub.status == like);
         stub.is_some_and(|stub| stub.agent.as_ref() == Some(agent) && same(stub.attempt))
     }
 
-    /// The event that renews `agent`'s leases and presence, if enough has changed to be worth recording.
+    /// The event that renews `agent`'s leases and presence, if enough has changed to be worth
+    /// recording.
     pub fn seen(
         &self,
         agent: &AgentId,
@@ -105,7 +120,9 @@ impl State {
         let lease_millis = policy.lease_millis(present);
         let grows = |task: &Arc<Task>| {
             let until = lease_end(task, present, lease_millis, now);
-            let worth = |open: &Attempt| open.stepped || until.since(open.lease_until) > until.since(now) / 10;
+            let worth = |open: &Attempt| {
+                open.stepped || until.since(open.lease_until) > until.since(now) / 10
+            };
             task.open_attempt().is_some_and(worth)
         };
         let waited = known.waiting.is_some();
@@ -123,8 +140,8 @@ impl State {
     }
 }
 
-/// The open attempt of `task`, if `agent` holds it and `given`, if set, is its number; `over` makes the refusal if no
-/// attempt is open.
+/// The open attempt of `task`, if `agent` holds it and `given`, if set, is its number; `over` makes
+/// the refusal if no attempt is open.
 pub fn own_open<'t>(
     task: &'t Task,
     agent: &AgentId,
@@ -160,7 +177,9 @@ pub fn attempt_over(task: &Task, given: u32) -> Refusal {
 pub fn not_held(task: &Task) -> Refusal {
     let next = match task.status {
         TaskStatus::Available => "claim it with claim_task {task_id}".to_owned(),
-        TaskStatus::Failed | TaskStatus::Cancelled => format!("a leader can retry_task `{}`", task.id),
+        TaskStatus::Failed | TaskStatus::Cancelled => {
+            format!("a leader can retry_task `{}`", task.id)
+        }
         _ => "claim another with claim_task".to_owned(),
     };
     Refusal::NotHeld { task: task.id.clone(), status: task.status, next }

@@ -56,13 +56,16 @@ impl Health {
 impl State {
     /// True if tasks are left, but none is ready, held or waiting for its time.
     pub fn is_deadlocked(&self) -> bool {
-        self.blocked_count() > 0 && self.ready_count() + self.delayed_count() + self.held_count() == 0
+        self.blocked_count() > 0
+            && self.ready_count() + self.delayed_count() + self.held_count() == 0
     }
 
-    /// What keeps the queue from moving. With `thorough` cycles are searched for even where that takes long.
+    /// What keeps the queue from moving. With `thorough` cycles are searched for even where that
+    /// takes long.
     pub fn health(&self, thorough: bool) -> Health {
         let deadlocked = self.is_deadlocked();
-        if self.blocked_count() == 0 || !thorough && !deadlocked && self.blocked_count() > SEARCHED {
+        if self.blocked_count() == 0 || !thorough && !deadlocked && self.blocked_count() > SEARCHED
+        {
             return Health::default();
         }
         Health {
@@ -78,7 +81,9 @@ impl State {
             (limit::TASKS, self.tasks.len(), &|| 0),
             (limit::AGENTS, self.agents.len(), &|| self.agents_to_spare(now).len()),
             (limit::MESSAGES, self.messages.len(), &|| self.read_by_all()),
-            (limit::DISCOVERIES, self.discoveries.len(), &|| self.discoveries_to_spare(&[]).count()),
+            (limit::DISCOVERIES, self.discoveries.len(), &|| {
+                self.discoveries_to_spare(&[]).count()
+            }),
             (limit::RESERVATIONS, self.reservations.len(), &|| 0),
             (limit::RUN_SESSIONS, self.sessions().len(), &|| self.sessions_to_spare(None).count()),
             (limit::WORKFLOWS, self.workflows.len(), &|| 0),
@@ -95,7 +100,11 @@ impl State {
 
     fn orphans(&self) -> Vec<Orphan> {
         let missing = self.blocked().flat_map(|task| {
-            let missing = task.dependencies.iter().chain(&task.parent).filter(|id| self.status_of(id).is_none());
+            let missing = task
+                .dependencies
+                .iter()
+                .chain(&task.parent)
+                .filter(|id| self.status_of(id).is_none());
             missing.map(|missing| Orphan { task: task.id.clone(), missing: missing.clone() })
         });
         missing.take(NAMED).collect()
@@ -117,7 +126,8 @@ impl State {
         found
     }
 
-    /// What nothing that can move will resolve: failed, cancelled, obsolete or missing tasks, and cycles.
+    /// What nothing that can move will resolve: failed, cancelled, obsolete or missing tasks, and
+    /// cycles.
     fn blockers(&self) -> Vec<Blocker> {
         let mut blocks: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
         for task in self.blocked() {
@@ -125,8 +135,11 @@ impl State {
                 blocks.entry(root).or_default().insert(task.id.clone());
             }
         }
-        let mut blockers: Vec<_> = blocks.into_iter().map(|(id, blocked)| self.blocker(id, blocked.len())).collect();
-        blockers.sort_by(|one, other| other.blocks.cmp(&one.blocks).then_with(|| one.task.cmp(&other.task)));
+        let mut blockers: Vec<_> =
+            blocks.into_iter().map(|(id, blocked)| self.blocker(id, blocked.len())).collect();
+        blockers.sort_by(|one, other| {
+            other.blocks.cmp(&one.blocks).then_with(|| one.task.cmp(&other.task))
+        });
         blockers.truncate(NAMED);
         blockers
     }
@@ -144,8 +157,11 @@ impl State {
                 roots.push(id.clone());
                 continue;
             };
-            let unfinished_parts: Vec<_> =
-                self.parts(id).filter(|part| part.status != TaskStatus::Done).map(|part| &part.id).collect();
+            let unfinished_parts: Vec<_> = self
+                .parts(id)
+                .filter(|part| part.status != TaskStatus::Done)
+                .map(|part| &part.id)
+                .collect();
             if !unfinished_parts.is_empty() {
                 open.extend(unfinished_parts);
             } else if one.status == TaskStatus::Available {

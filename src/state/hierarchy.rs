@@ -1,7 +1,8 @@
-//! Tasks that are parts of others: phase `P1` > milestone `P1.M1` > task `P1.M1.T1` > subtask `P1.M1.T1.S1`.
+//! Tasks that are parts of others: phase `P1` > milestone `P1.M1` > task `P1.M1.T1` > subtask
+//! `P1.M1.T1.S1`.
 //!
-//! A task with parts is never claimed; its status rolls up from theirs with every event. All its parts wait for its
-//! dependencies, so a dependency on a parent, or of a parent, is a barrier.
+//! A task with parts is never claimed; its status rolls up from theirs with every event. All its
+//! parts wait for its dependencies, so a dependency on a parent, or of a parent, is a barrier.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -17,10 +18,13 @@ use super::task::{Task, TaskStatus};
 use super::{Ordinal, State};
 
 const LEVELS: [&str; PLAN_DEPTH.max] = ["P", "M", "T", "S", "U"];
-/// Most parents that are followed upwards; a chain is longer than `LEVELS` only if a file was made so.
+/// Most parents that are followed upwards; a chain is longer than `LEVELS` only if a file was made
+/// so.
 const FOLLOWED: usize = 2 * LEVELS.len();
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Phase,
@@ -62,7 +66,8 @@ pub fn numbers(path: &str) -> Option<Vec<u32>> {
     parts.iter().zip(&LEVELS).map(number).collect()
 }
 
-/// Whether a new task may have this path. `P01` is a path on older boards, where it differs from `P1`.
+/// Whether a new task may have this path. `P01` is a path on older boards, where it differs from
+/// `P1`.
 pub fn is_path(path: &str) -> bool {
     let is_padded = |part: &str| part.len() > 2 && part[1..].starts_with('0');
     numbers(path).is_some() && !path.split('.').any(is_padded)
@@ -114,10 +119,13 @@ impl Progress {
         self.percent = percent(self.done, self.tasks);
     }
 
-    /// The status shown for a parent whose own status is `status`: in_progress once a part is held or done.
+    /// The status shown for a parent whose own status is `status`: in_progress once a part is held
+    /// or done.
     pub fn word(&self, status: TaskStatus) -> &'static str {
         match status {
-            TaskStatus::Available if self.held > 0 || self.done > 0 => TaskStatus::InProgress.as_str(),
+            TaskStatus::Available if self.held > 0 || self.done > 0 => {
+                TaskStatus::InProgress.as_str()
+            }
             other => other.as_str(),
         }
     }
@@ -164,7 +172,8 @@ impl State {
         progress
     }
 
-    /// Unfinished dependencies of `task` and of its ancestors, and held tasks whose places they take in the plan.
+    /// Unfinished dependencies of `task` and of its ancestors, and held tasks whose places they
+    /// take in the plan.
     pub fn waits_for<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
         let above = self.ancestors(task).filter_map(|above| above.after());
         let held = |id: &&TaskId| self.status_of(id).is_some_and(|status| status.is_held());
@@ -178,14 +187,20 @@ impl State {
         task.dependencies.iter().chain(inherited)
     }
 
-    /// Tasks at this path, or at this path of a plan, that are not obsolete; of those, the ones that are in a plan, if
-    /// any are.
+    /// Tasks at this path, or at this path of a plan, that are not obsolete; of those, the ones
+    /// that are in a plan, if any are.
     pub fn at_path(&self, given: &str) -> impl Iterator<Item = &Arc<Task>> {
         let (plan, path) = split_scope(given);
-        let is_meant = move |task: &&Arc<Task>| plan.is_none_or(|plan| task.plan_name().is_none_or(|own| own == plan));
-        let there = move || self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal)).filter(is_meant);
+        let is_meant = move |task: &&Arc<Task>| {
+            plan.is_none_or(|plan| task.plan_name().is_none_or(|own| own == plan))
+        };
+        let there = move || {
+            self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal)).filter(is_meant)
+        };
         let is_taken = there().any(|task| task.planned.is_some());
-        there().filter(move |task| task.status != TaskStatus::Obsolete && !(is_taken && task.left_plan.is_some()))
+        there().filter(move |task| {
+            task.status != TaskStatus::Obsolete && !(is_taken && task.left_plan.is_some())
+        })
     }
 
     /// Refuses a path that several plans have, and a plan that there is not.
@@ -194,8 +209,11 @@ impl State {
         if let Some(plan) = plan {
             return self.plan_named(plan).map(drop);
         }
-        let plans: BTreeSet<&str> =
-            self.at_path(path).filter(|task| task.planned.is_some()).filter_map(|task| task.plan_name()).collect();
+        let plans: BTreeSet<&str> = self
+            .at_path(path)
+            .filter(|task| task.planned.is_some())
+            .filter_map(|task| task.plan_name())
+            .collect();
         if plans.len() < 2 {
             return Ok(());
         }
@@ -203,7 +221,8 @@ impl State {
         Err(Refusal::AmbiguousPath { path: path.to_owned(), plans })
     }
 
-    /// Parent of a new task at `path`: the nearest task above it that already has parts, or that nobody has begun.
+    /// Parent of a new task at `path`: the nearest task above it that already has parts, or that
+    /// nobody has begun.
     pub fn parent_at(&self, path: &str) -> Option<&Arc<Task>> {
         let mut above = parent_path(path);
         while let Some(path) = above {
@@ -222,7 +241,10 @@ impl State {
     /// Refuses a task that has parts: it has no lease of its own.
     pub fn refuse_parent(&self, id: &TaskId) -> Result<(), Refusal> {
         let Some(task) = self.task(id).filter(|_| self.is_parent(id)) else { return Ok(()) };
-        let open = self.below(id).into_iter().filter(|one| one.status.is_unfinished() && !self.is_parent(&one.id));
+        let open = self
+            .below(id)
+            .into_iter()
+            .filter(|one| one.status.is_unfinished() && !self.is_parent(&one.id));
         Err(Refusal::IsParent { task: id.clone(), path: task.path.clone(), open: open.count() })
     }
 
@@ -230,7 +252,8 @@ impl State {
     pub(super) fn rolled_up(&self, id: &TaskId) -> Option<TaskStatus> {
         let mut found = None;
         for part in self.parts(id) {
-            let status = if part.status.is_unfinished() { TaskStatus::Available } else { part.status };
+            let status =
+                if part.status.is_unfinished() { TaskStatus::Available } else { part.status };
             found = Some(found.map_or(status, |found| weightier(found, status)));
         }
         found
@@ -238,14 +261,19 @@ impl State {
 
     pub(super) fn check_hierarchy(&self, wrong: &mut Vec<String>) {
         for task in self.tasks() {
-            if let Some(parent) = task.parent.as_ref().filter(|parent| self.status_of(parent).is_none()) {
+            if let Some(parent) =
+                task.parent.as_ref().filter(|parent| self.status_of(parent).is_none())
+            {
                 wrong.push(format!("task {} is part of {parent}, which does not exist", task.id));
             }
             if self.ancestors(task).any(|above| above.id == task.id) {
                 wrong.push(format!("task {} is part of itself", task.id));
             }
             if let Some(status) = self.rolled_up(&task.id).filter(|status| *status != task.status) {
-                wrong.push(format!("task {} is {} and its parts say {status}", task.id, task.status));
+                wrong.push(format!(
+                    "task {} is {} and its parts say {status}",
+                    task.id, task.status
+                ));
             }
         }
     }
@@ -254,7 +282,8 @@ impl State {
     pub(super) fn refresh_below(&mut self, id: &TaskId) {
         if self.index.has_parts(id) {
             let below = self.below(id);
-            let below: Vec<Ordinal> = below.into_iter().filter_map(|task| self.ordinal_of(&task.id)).collect();
+            let below: Vec<Ordinal> =
+                below.into_iter().filter_map(|task| self.ordinal_of(&task.id)).collect();
             below.into_iter().for_each(|ordinal| self.refresh(ordinal));
         }
     }
@@ -262,8 +291,13 @@ impl State {
 
 /// Of the statuses of two parts, the one that decides the parent's.
 pub fn weightier(one: TaskStatus, other: TaskStatus) -> TaskStatus {
-    const ORDER: [TaskStatus; 5] =
-        [TaskStatus::Available, TaskStatus::Failed, TaskStatus::Done, TaskStatus::Cancelled, TaskStatus::Obsolete];
+    const ORDER: [TaskStatus; 5] = [
+        TaskStatus::Available,
+        TaskStatus::Failed,
+        TaskStatus::Done,
+        TaskStatus::Cancelled,
+        TaskStatus::Obsolete,
+    ];
     let weight = |status| ORDER.iter().position(|one| *one == status);
     if weight(one) <= weight(other) { one } else { other }
 }

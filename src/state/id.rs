@@ -1,4 +1,5 @@
-//! Names of things. An id is data that agents write: it is checked once, here, and never used as a path.
+//! Names of things. An id is data that agents write: it is checked once, here, and never used as a
+//! path.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -107,7 +108,8 @@ fn cleaned(id: &str) -> String {
     if trimmed.is_empty() { "worker-1".to_owned() } else { trimmed.to_owned() }
 }
 
-/// A stream of numbers from one seed (SplitMix64): chance is an argument of the core, and equal seeds give equal ids.
+/// A stream of numbers from one seed (SplitMix64): chance is an argument of the core, and equal
+/// seeds give equal ids.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
@@ -134,14 +136,16 @@ impl Chance {
     /// A name that people can remember and tell from others.
     pub fn agent_name(&mut self) -> String {
         const FIRST: [&str; 32] = [
-            "amber", "brave", "calm", "clear", "cool", "crisp", "deft", "eager", "fair", "fleet", "fresh", "glad",
-            "keen", "kind", "light", "lively", "loyal", "lucid", "mellow", "neat", "nimble", "noble", "patient",
-            "plucky", "proud", "quick", "quiet", "steady", "sunny", "swift", "tidy", "warm",
+            "amber", "brave", "calm", "clear", "cool", "crisp", "deft", "eager", "fair", "fleet",
+            "fresh", "glad", "keen", "kind", "light", "lively", "loyal", "lucid", "mellow", "neat",
+            "nimble", "noble", "patient", "plucky", "proud", "quick", "quiet", "steady", "sunny",
+            "swift", "tidy", "warm",
         ];
         const SECOND: [&str; 32] = [
-            "badger", "bison", "crane", "curlew", "dingo", "egret", "falcon", "ferret", "finch", "gecko", "heron",
-            "ibis", "jackal", "kestrel", "lark", "lemur", "lynx", "marten", "moose", "newt", "ocelot", "osprey",
-            "otter", "panda", "plover", "puffin", "robin", "seal", "stoat", "tapir", "vole", "wren",
+            "badger", "bison", "crane", "curlew", "dingo", "egret", "falcon", "ferret", "finch",
+            "gecko", "heron", "ibis", "jackal", "kestrel", "lark", "lemur", "lynx", "marten",
+            "moose", "newt", "ocelot", "osprey", "otter", "panda", "plover", "puffin", "robin",
+            "seal", "stoat", "tapir", "vole", "wren",
         ];
         let bits = self.draw();
         format!("{}-{}", FIRST[bits as usize & 31], SECOND[(bits >> 5) as usize & 31])

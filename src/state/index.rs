@@ -16,13 +16,14 @@ use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Index {
+pub(super) struct Index {
     by_status: [usize; 7],
-    /// Ready tasks by demand set, in claim order: a claim looks at the first task of each set that the agent meets.
+    /// Ready tasks by demand set, in claim order: a claim looks at the first task of each set that
+    /// the agent meets.
     ready: BTreeMap<Set, BTreeSet<(Rank, Ordinal)>>,
     aging: Aging,
-    /// Ranks of the ready tasks while they rise, and of those that are claimed beside others; else a task's rank is its
-    /// priority and its ordinal.
+    /// Ranks of the ready tasks while they rise, and of those that are claimed beside others; else
+    /// a task's rank is its priority and its ordinal.
     ranks: HashMap<Ordinal, Rank>,
     /// Tasks that wait only for `not_before`.
     delayed: BTreeSet<(Timestamp, Ordinal)>,
@@ -42,12 +43,13 @@ pub struct Index {
     awake_until: Timestamp,
 }
 
-/// Demand sets among which one is searched for by pointer, which costs less than comparing two sets.
+/// Demand sets among which one is searched for by pointer, which costs less than comparing two
+/// sets.
 const NEAR: usize = 8;
 
 /// Demands shared by tasks. Compared by pointer first, because mostly the same object is compared.
 #[derive(Clone, Debug)]
-pub struct Set(pub Arc<Demands>);
+pub(super) struct Set(pub Arc<Demands>);
 
 impl Ord for Set {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -71,19 +73,19 @@ impl Eq for Set {}
 
 impl Index {
     /// An index without tasks, for tasks that rise at this speed.
-    pub fn rising(aging: Aging) -> Self {
+    pub(super) fn rising(aging: Aging) -> Self {
         Self { aging, ..Self::default() }
     }
 
     /// The index of tasks, none of them placed yet.
-    pub fn of<'a>(tasks: impl Iterator<Item = (Ordinal, &'a Task)>) -> Self {
+    pub(super) fn of<'a>(tasks: impl Iterator<Item = (Ordinal, &'a Task)>) -> Self {
         let mut index = Self::default();
         tasks.for_each(|(ordinal, task)| index.replace(ordinal, None, Some(task)));
         index
     }
 
     /// Places many tasks at once in an index in which none is placed.
-    pub fn place_all<'a>(&mut self, tasks: impl Iterator<Item = (Ordinal, &'a Task, Rank)>) {
+    pub(super) fn place_all<'a>(&mut self, tasks: impl Iterator<Item = (Ordinal, &'a Task, Rank)>) {
         let mut ready: BTreeMap<Set, Vec<(Rank, Ordinal)>> = BTreeMap::new();
         for (ordinal, task, rank) in tasks {
             match task.not_before {
@@ -94,14 +96,17 @@ impl Index {
                 }
             }
         }
-        self.ready = ready.into_iter().map(|(demands, tasks)| (demands, tasks.into_iter().collect())).collect();
+        self.ready = ready
+            .into_iter()
+            .map(|(demands, tasks)| (demands, tasks.into_iter().collect()))
+            .collect();
     }
 
-    pub fn count(&self, status: TaskStatus) -> usize {
+    pub(super) fn count(&self, status: TaskStatus) -> usize {
         self.by_status[status as usize]
     }
 
-    pub fn replace(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
+    pub(super) fn replace(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
         if let Some(task) = old.filter(|task| task.open_attempt().is_some()) {
             self.leases.remove(&(lease_end(task), ordinal));
         }
@@ -155,49 +160,55 @@ impl Index {
         }
     }
 
-    pub fn runs(&self) -> &Queue {
+    pub(super) fn runs(&self) -> &Queue {
         &self.runs
     }
 
-    pub fn has_parts(&self, id: &TaskId) -> bool {
+    pub(super) fn has_parts(&self, id: &TaskId) -> bool {
         self.parts.contains_key(id)
     }
 
-    pub fn parts(&self, id: &TaskId) -> impl Iterator<Item = Ordinal> + '_ {
+    pub(super) fn parts(&self, id: &TaskId) -> impl Iterator<Item = Ordinal> + '_ {
         self.parts.get(id).into_iter().flatten().copied()
     }
 
-    pub fn at_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
+    pub(super) fn at_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
         self.by_path.get(path).into_iter().flatten().copied()
     }
 
     /// Tasks at `path` or below it.
-    pub fn within_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
+    pub(super) fn within_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
         let below = format!("{path}.");
         let from = self.by_path.range(below.clone()..);
-        let below =
-            from.take_while(move |(path, _)| path.starts_with(&below)).flat_map(|(_, ordinals)| ordinals).copied();
+        let below = from
+            .take_while(move |(path, _)| path.starts_with(&below))
+            .flat_map(|(_, ordinals)| ordinals)
+            .copied();
         self.at_path(path).chain(below)
     }
 
-    pub fn note_open_parent(&mut self, ordinal: Ordinal, is_open_parent: bool) {
-        match is_open_parent {
-            true => self.open_parents.insert(ordinal),
-            false => self.open_parents.remove(&ordinal),
+    pub(super) fn note_open_parent(&mut self, ordinal: Ordinal, is_open_parent: bool) {
+        if is_open_parent {
+            self.open_parents.insert(ordinal)
+        } else {
+            self.open_parents.remove(&ordinal)
         };
     }
 
-    pub fn open_parents(&self) -> usize {
+    pub(super) fn open_parents(&self) -> usize {
         self.open_parents.len()
     }
 
     /// Places a task that only time may keep from being claimed: among the ready or the delayed.
-    pub fn place(&mut self, ordinal: Ordinal, task: &Task, rank: Rank) {
+    pub(super) fn place(&mut self, ordinal: Ordinal, task: &Task, rank: Rank) {
         match task.not_before {
             Some(until) if until > self.awake_until => drop(self.delayed.insert((until, ordinal))),
             _ => {
                 self.note_rank(ordinal, rank);
-                self.ready.entry(Set(Arc::clone(&task.demands))).or_default().insert((rank, ordinal));
+                self.ready
+                    .entry(Set(Arc::clone(&task.demands)))
+                    .or_default()
+                    .insert((rank, ordinal));
             }
         }
     }
@@ -209,27 +220,31 @@ impl Index {
     }
 
     /// The rank under which a ready task was placed.
-    pub fn rank(&self, ordinal: Ordinal, task: &Task) -> Rank {
+    pub(super) fn rank(&self, ordinal: Ordinal, task: &Task) -> Rank {
         self.ranks.get(&ordinal).copied().unwrap_or_else(|| (task.priority.into(), ordinal, 0))
     }
 
-    pub fn aging(&self) -> Aging {
+    pub(super) fn aging(&self) -> Aging {
         self.aging
     }
 
     /// Sets how fast tasks rise. None may be among the ready ones.
-    pub fn set_aging(&mut self, aging: Aging) {
+    pub(super) fn set_aging(&mut self, aging: Aging) {
         self.aging = aging;
     }
 
     /// Undoes what `place` did with `task`, if it did anything.
-    pub fn displace(&mut self, ordinal: Ordinal, task: &Task) {
+    pub(super) fn displace(&mut self, ordinal: Ordinal, task: &Task) {
         if let Some(until) = task.not_before {
             self.delayed.remove(&(until, ordinal));
         }
         let rank = self.rank(ordinal, task);
         self.ranks.remove(&ordinal);
-        let near = self.ready.iter_mut().take(NEAR).find(|(known, _)| Arc::ptr_eq(&known.0, &task.demands));
+        let near = self
+            .ready
+            .iter_mut()
+            .take(NEAR)
+            .find(|(known, _)| Arc::ptr_eq(&known.0, &task.demands));
         let set = match near {
             Some((_, set)) => Some(set),
             None => self.ready.get_mut(&Set(Arc::clone(&task.demands))),
@@ -243,34 +258,38 @@ impl Index {
     }
 
     /// The object that ready tasks share for these demands, else `demands` itself.
-    pub fn shared(&self, demands: Arc<Demands>) -> Arc<Demands> {
+    pub(super) fn shared(&self, demands: Arc<Demands>) -> Arc<Demands> {
         let demands = Set(demands);
         let known = self.ready.get_key_value(&demands).map(|(known, _)| Arc::clone(&known.0));
         known.unwrap_or(demands.0)
     }
 
     /// Delayed tasks whose time has come by `now`, which becomes the index's current time.
-    pub fn due(&mut self, now: Timestamp) -> Vec<Ordinal> {
+    pub(super) fn due(&mut self, now: Timestamp) -> Vec<Ordinal> {
         self.awake_until = self.awake_until.max(now);
-        self.delayed.range(..=(self.awake_until, Ordinal::MAX)).map(|(_, ordinal)| *ordinal).collect()
+        self.delayed
+            .range(..=(self.awake_until, Ordinal::MAX))
+            .map(|(_, ordinal)| *ordinal)
+            .collect()
     }
 
-    pub fn awake_until(&self) -> Timestamp {
+    pub(super) fn awake_until(&self) -> Timestamp {
         self.awake_until
     }
 
-    pub fn dependents(&self, id: &TaskId) -> Vec<Ordinal> {
+    pub(super) fn dependents(&self, id: &TaskId) -> Vec<Ordinal> {
         self.dependents.get(id).map(|set| set.iter().copied().collect()).unwrap_or_default()
     }
 
     /// The first task in claim order that `agent` may be given.
-    pub fn first_for(&self, agent: &Agent) -> Option<Ordinal> {
+    pub(super) fn first_for(&self, agent: &Agent) -> Option<Ordinal> {
         let met = self.ready.iter().filter(|(demands, _)| demands.0.met_by(agent));
         met.filter_map(|(_, set)| set.first()).min().map(|(_, ordinal)| *ordinal)
     }
 
-    /// Ready tasks that `agent` may be given, in claim order: one sequence for each demand set it meets.
-    pub fn ready_for<'a>(
+    /// Ready tasks that `agent` may be given, in claim order: one sequence for each demand set it
+    /// meets.
+    pub(super) fn ready_for<'a>(
         &'a self,
         agent: &'a Agent,
     ) -> impl Iterator<Item = impl Iterator<Item = (Rank, Ordinal)> + 'a> + 'a {
@@ -279,56 +298,59 @@ impl Index {
     }
 
     /// Demand sets of ready tasks that `agent` does not meet, with the number of tasks of each.
-    pub fn unmet_by<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = (&'a Demands, usize)> + 'a {
+    pub(super) fn unmet_by<'a>(
+        &'a self,
+        agent: &'a Agent,
+    ) -> impl Iterator<Item = (&'a Demands, usize)> + 'a {
         let unmet = self.ready.iter().filter(|(demands, _)| !demands.0.met_by(agent));
         unmet.map(|(demands, set)| (demands.0.as_ref(), set.len()))
     }
 
-    pub fn is_ready(&self, ordinal: Ordinal, task: &Task) -> bool {
+    pub(super) fn is_ready(&self, ordinal: Ordinal, task: &Task) -> bool {
         let set = self.ready.get(&Set(Arc::clone(&task.demands)));
         set.is_some_and(|set| set.contains(&(self.rank(ordinal, task), ordinal)))
     }
 
-    pub fn ready(&self) -> impl Iterator<Item = Ordinal> + '_ {
+    pub(super) fn ready(&self) -> impl Iterator<Item = Ordinal> + '_ {
         self.ready_ranked().map(|(_, ordinal)| ordinal)
     }
 
     /// Ready tasks, those of each demand set in claim order.
-    pub fn ready_ranked(&self) -> impl Iterator<Item = (Rank, Ordinal)> + '_ {
+    pub(super) fn ready_ranked(&self) -> impl Iterator<Item = (Rank, Ordinal)> + '_ {
         self.ready.values().flatten().copied()
     }
 
-    pub fn ready_count(&self) -> usize {
+    pub(super) fn ready_count(&self) -> usize {
         self.ready.values().map(BTreeSet::len).sum()
     }
 
     /// The ready task that was created first.
-    pub fn oldest_ready(&self) -> Option<Ordinal> {
+    pub(super) fn oldest_ready(&self) -> Option<Ordinal> {
         self.ready().min()
     }
 
-    pub fn delayed_count(&self) -> usize {
+    pub(super) fn delayed_count(&self) -> usize {
         self.delayed.len()
     }
 
-    pub fn next_delayed(&self) -> Option<Timestamp> {
+    pub(super) fn next_delayed(&self) -> Option<Timestamp> {
         self.delayed.first().map(|(until, _)| *until)
     }
 
-    pub fn next_lease_end(&self) -> Option<Timestamp> {
+    pub(super) fn next_lease_end(&self) -> Option<Timestamp> {
         self.leases.first().map(|(until, _)| *until)
     }
 
-    pub fn leases_ended(&self, now: Timestamp) -> impl Iterator<Item = Ordinal> + '_ {
+    pub(super) fn leases_ended(&self, now: Timestamp) -> impl Iterator<Item = Ordinal> + '_ {
         self.leases.range(..=(now, Ordinal::MAX)).map(|(_, ordinal)| *ordinal)
     }
 
     /// Unfinished tasks with an estimate.
-    pub fn estimated(&self) -> impl Iterator<Item = Ordinal> + '_ {
+    pub(super) fn estimated(&self) -> impl Iterator<Item = Ordinal> + '_ {
         self.estimated.iter().copied()
     }
 
-    pub fn finished(&self) -> impl ExactSizeIterator<Item = Ordinal> + '_ {
+    pub(super) fn finished(&self) -> impl ExactSizeIterator<Item = Ordinal> + '_ {
         self.finished.iter().map(|(_, ordinal)| *ordinal)
     }
 }
@@ -365,7 +387,8 @@ mod tests {
         let text = include_str!("../../tests/data/state-v1.json");
         let mut document: Document = serde_json::from_str(text).unwrap();
         for (number, task) in document.tasks.iter_mut().enumerate() {
-            Arc::make_mut(task).not_before = (number % 3 == 0).then(|| Timestamp::from_millis(number as i64));
+            Arc::make_mut(task).not_before =
+                (number % 3 == 0).then(|| Timestamp::from_millis(number as i64));
         }
         let state = State::from_document(document);
         let mut one_by_one = Index::default();

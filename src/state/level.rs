@@ -1,22 +1,25 @@
-//! Levels: what a build must know to read an event. Processes of several builds live on one board, because an upgrade
-//! stops no agent; what an older one among them could not read is not written.
+//! Levels: what a build must know to read an event. Processes of several builds live on one board,
+//! because an upgrade stops no agent; what an older one among them could not read is not written.
 //!
-//! Level 1 is what the first builds read. Whatever came later has a line in [`NEWER`] with the level that brought it:
+//! Level 1 is what the first builds read. Whatever came later has a line in [`NEWER`] with the
+//! level that brought it:
 //!
 //! - A new kind of event: the older build stops at it.
-//! - A new field in an event of an older kind, or in what it carries: the older build would drop it, and its state would
-//!   differ from ours. The field is optional, and left out when it says nothing: only then is the event as old as it
-//!   was.
-//! - A new value of an older field, such as another role. A field whose type changes is a new field.
-//! - A new field of what the state file holds, under the name `state`. Nothing but an event of that level may set it:
-//!   derived from an older event, it would stand in a file that older builds read, and they check every field.
+//! - A new field in an event of an older kind, or in what it carries: the older build would drop
+//!   it, and its state would differ from ours. The field is optional, and left out when it says
+//!   nothing: only then is the event as old as it was.
+//! - A new value of an older field, such as another role. A field whose type changes is a new
+//!   field.
+//! - A new field of what the state file holds, under the name `state`. Nothing but an event of that
+//!   level may set it: derived from an older event, it would stand in a file that older builds
+//!   read, and they check every field.
 //!
-//! Lines that come between two releases share a level; the first after a release takes the next number. A line never
-//! changes afterwards.
+//! Lines that come between two releases share a level; the first after a release takes the next
+//! number. A line never changes afterwards.
 //!
-//! The level stands in the journal's column `v`. The board's own level, `schema_version`, is the highest so far; a
-//! process that knows less refuses the board. An operation that would raise it is refused while a process lives that
-//! knows less, naming it; see [`Older`]. What time brings waits.
+//! The level stands in the journal's column `v`. The board's own level, `schema_version`, is the
+//! highest so far; a process that knows less refuses the board. An operation that would raise it is
+//! refused while a process lives that knows less, naming it; see [`Older`]. What time brings waits.
 
 use std::fmt;
 
@@ -36,8 +39,8 @@ pub const FIRST: u32 = 1;
 pub struct Newer {
     /// The event's kind, or `state` for what the state file holds.
     pub kind: &'static str,
-    /// Empty if the whole kind is new. Else the path of a field, through lists as if they were not there and through
-    /// maps with `*`, or `path=value` for a new value.
+    /// Empty if the whole kind is new. Else the path of a field, through lists as if they were not
+    /// there and through maps with `*`, or `path=value` for a new value.
     pub part: &'static str,
     pub level: u32,
 }
@@ -75,15 +78,23 @@ impl Event {
 
 fn level_by(event: &Event, lines: &[Newer]) -> u32 {
     let carried = match event {
-        Event::Imported { document, .. } | Event::StateRestored { document, .. } => document.board.schema_version,
+        Event::Imported { document, .. } | Event::StateRestored { document, .. } => {
+            document.board.schema_version
+        }
         _ => FIRST,
     };
     let kind = event.kind();
     let mut json = None;
     let mut is_in = |line: &Newer| {
-        line.part.is_empty() || line.is_in(json.get_or_insert_with(|| serde_json::to_value(event).unwrap_or_default()))
+        line.part.is_empty()
+            || line
+                .is_in(json.get_or_insert_with(|| serde_json::to_value(event).unwrap_or_default()))
     };
-    let levels = lines.iter().filter(|line| line.kind == kind).filter(|line| is_in(line)).map(|line| line.level);
+    let levels = lines
+        .iter()
+        .filter(|line| line.kind == kind)
+        .filter(|line| is_in(line))
+        .map(|line| line.level);
     levels.fold(carried, u32::max)
 }
 
@@ -111,7 +122,8 @@ pub struct Living {
     pub pid: Option<u32>,
     pub machine: Option<String>,
     pub client: Option<String>,
-    /// By how many milliseconds its wall clock is ahead of the board's time, if that is worth a word.
+    /// By how many milliseconds its wall clock is ahead of the board's time, if that is worth a
+    /// word.
     pub ahead: Option<i64>,
 }
 
@@ -142,7 +154,8 @@ impl fmt::Display for Older {
         let agents = (!agents.is_empty()).then(|| format!("agent {}", agents.join(", ")));
         let worktree = self.worktree.as_ref().map(|worktree| format!("in {worktree}"));
         let machine = self.machine.as_ref().map(|machine| format!("on {machine}"));
-        let told: Vec<_> = [agents, self.client.clone(), worktree, machine].into_iter().flatten().collect();
+        let told: Vec<_> =
+            [agents, self.client.clone(), worktree, machine].into_iter().flatten().collect();
         if told.is_empty() { Ok(()) } else { write!(f, " ({})", told.join(", ")) }
     }
 }
@@ -191,13 +204,16 @@ impl State {
     /// What the state file would show although the board's level is lower.
     pub(super) fn check_level(&self, wrong: &mut Vec<String>) {
         let level = self.board.schema_version;
-        let newer: Vec<_> = NEWER.iter().filter(|line| line.kind == STATE && line.level > level).collect();
+        let newer: Vec<_> =
+            NEWER.iter().filter(|line| line.kind == STATE && line.level > level).collect();
         if newer.is_empty() {
             return;
         }
         let shown = serde_json::to_value(self.to_document()).unwrap_or_default();
         let early = newer.into_iter().filter(|line| line.is_in(&shown));
-        wrong.extend(early.map(|line| format!("{} is of level {}, and the board of {level}", line.part, line.level)));
+        wrong.extend(early.map(|line| {
+            format!("{} is of level {}, and the board of {level}", line.part, line.level)
+        }));
     }
 }
 

@@ -1,4 +1,5 @@
-//! All limits of the board, in one table. Exceeding one is refused, naming the limit and the actual size.
+//! All limits of the board, in one table. Exceeding one is refused, naming the limit and the actual
+//! size.
 
 use super::refusal::Refusal;
 
@@ -146,13 +147,18 @@ pub const KEYS_REMEMBERED: usize = 10_000;
 
 impl Limit {
     pub fn check(&self, actual: usize) -> Result<(), Refusal> {
-        if actual <= self.max { Ok(()) } else { Err(Refusal::OverLimit { limit: *self, actual, argument: None }) }
+        if actual <= self.max {
+            Ok(())
+        } else {
+            Err(Refusal::OverLimit { limit: *self, actual, argument: None })
+        }
     }
 
     /// A warning in words, with the way out, if nine tenths are used.
     pub fn nearly(&self, actual: usize) -> Option<String> {
         let Self { what, max, unit, way_out } = self;
-        (actual >= max / 10 * 9).then(|| format!("{what}: {actual} of at most {max} {unit}; {way_out}"))
+        (actual >= max / 10 * 9)
+            .then(|| format!("{what}: {actual} of at most {max} {unit}; {way_out}"))
     }
 
     pub fn check_text(&self, text: &str) -> Result<(), Refusal> {
@@ -166,8 +172,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_smaller_is_not_to_be() {
-        let of_board =
-            [AGENTS, BUNDLE_SCOPES, DISCOVERIES, MESSAGES, RESERVATIONS, RUN_SESSIONS, TASKS, TOKENS, WORKFLOWS];
+        let of_board = [
+            AGENTS,
+            BUNDLE_SCOPES,
+            DISCOVERIES,
+            MESSAGES,
+            RESERVATIONS,
+            RUN_SESSIONS,
+            TASKS,
+            TOKENS,
+            WORKFLOWS,
+        ];
         for limit in of_board.into_iter().chain([ARTIFACTS]) {
             let full = limit.check(limit.max + 1).expect_err("there is one too many").to_string();
             assert!(full.ends_with(limit.way_out) && !full.contains("smaller"), "{full}");

@@ -1,5 +1,5 @@
-//! Messages between agents, and between agents and the board's owner. The recipients are decided when a message is
-//! sent; it stays unread by each until that one acknowledges it.
+//! Messages between agents, and between agents and the board's owner. The recipients are decided
+//! when a message is sent; it stays unread by each until that one acknowledges it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -59,7 +59,8 @@ pub struct Message {
     pub unread_by: BTreeSet<AgentId>,
 }
 
-/// The address of a message. A text in the form of another address is never taken for an agent's id.
+/// The address of a message. A text in the form of another address is never taken for an agent's
+/// id.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Address {
     Agent(AgentId),
@@ -79,7 +80,9 @@ impl Address {
             (_, Some(("role", "observer"))) => Ok(Self::Role(Role::Observer)),
             (_, Some(("role", _))) => Err(Refusal::UnknownRecipient { to: printable(to) }),
             (_, Some(("task", id))) => TaskId::checked(id).map(Self::OwnerOf),
-            _ => AgentId::checked(to).map(Self::Agent).map_err(|_| Refusal::UnknownRecipient { to: printable(to) }),
+            _ => AgentId::checked(to)
+                .map(Self::Agent)
+                .map_err(|_| Refusal::UnknownRecipient { to: printable(to) }),
         }
     }
 }
@@ -122,16 +125,27 @@ impl State {
 
     /// Messages that `reader` has acknowledged, newest first.
     pub fn read(&self, reader: &AgentId) -> impl Iterator<Item = &Arc<Message>> {
-        let ordinals = self.mail.boxes.get(reader).into_iter().flat_map(|mailbox| mailbox.read.iter().rev());
+        let ordinals =
+            self.mail.boxes.get(reader).into_iter().flat_map(|mailbox| mailbox.read.iter().rev());
         ordinals.filter_map(|ordinal| self.messages.get(ordinal))
     }
 
-    /// The recipients of a message from `sender`. If it is addressed to one inbox and that is full, it is refused;
-    /// among many, full inboxes are left out, so that one who never reads cannot keep others from being told.
-    pub fn recipients(&self, to: &Address, sender: &AgentId, now: Timestamp) -> Result<Recipients, Refusal> {
+    /// The recipients of a message from `sender`. If it is addressed to one inbox and that is full,
+    /// it is refused; among many, full inboxes are left out, so that one who never reads cannot
+    /// keep others from being told.
+    pub fn recipients(
+        &self,
+        to: &Address,
+        sender: &AgentId,
+        now: Timestamp,
+    ) -> Result<Recipients, Refusal> {
         let others = |wanted: &dyn Fn(&Agent) -> bool| -> Vec<AgentId> {
-            let known = self.agents().filter(|agent| agent.id != *sender && agent.id.as_str() != HUMAN);
-            known.filter(|agent| wanted(agent) && is_about(agent, now)).map(|agent| agent.id.clone()).collect()
+            let known =
+                self.agents().filter(|agent| agent.id != *sender && agent.id.as_str() != HUMAN);
+            known
+                .filter(|agent| wanted(agent) && is_about(agent, now))
+                .map(|agent| agent.id.clone())
+                .collect()
         };
         let addressed = match to {
             Address::Human => return self.one(AgentId::trusted(HUMAN)),
@@ -146,7 +160,8 @@ impl State {
             Address::Everyone => others(&|_| true),
         };
         limit::RECIPIENTS.check(addressed.len())?;
-        let (full, reached): (Vec<_>, Vec<_>) = addressed.into_iter().partition(|id| self.is_full(id));
+        let (full, reached): (Vec<_>, Vec<_>) =
+            addressed.into_iter().partition(|id| self.is_full(id));
         match (reached.is_empty(), full.first()) {
             (true, Some(recipient)) => Err(self.inbox_full(recipient.clone())),
             (true, None) => Err(Refusal::NobodyThere),
@@ -169,24 +184,33 @@ impl State {
         Refusal::InboxFull { unread: self.unread_count(&recipient), recipient }
     }
 
-    /// Checks that there is room for one more message. Returns the event that retires the oldest messages read by all,
-    /// beyond those that are kept, a tenth of these at a time. On a full board all read ones go, or if there are none,
-    /// the oldest that only lost agents have not read.
+    /// Checks that there is room for one more message. Returns the event that retires the oldest
+    /// messages read by all, beyond those that are kept, a tenth of these at a time. On a full
+    /// board all read ones go, or if there are none, the oldest that only lost agents have not
+    /// read.
     pub fn room_for_message(&self, now: Timestamp) -> Result<Option<Event>, Refusal> {
         let read = &self.mail.read_by_all;
         let room = limit::MESSAGES.check(self.messages.len() + 1);
         let surplus = read.len().saturating_sub(if room.is_ok() { READ_MESSAGES_KEPT } else { 0 });
         let mut going: Vec<_> = match &room {
             Ok(()) if surplus <= READ_MESSAGES_KEPT / 10 => return Ok(None),
-            _ => read.iter().take(surplus).filter_map(|ordinal| self.messages.get(ordinal)).collect(),
+            _ => {
+                read.iter().take(surplus).filter_map(|ordinal| self.messages.get(ordinal)).collect()
+            }
         };
         if going.is_empty() {
-            let is_lost = |id: &AgentId| self.agent(id).is_some_and(|agent| agent.is_lost(now)) && id.as_str() != HUMAN;
+            let is_lost = |id: &AgentId| {
+                self.agent(id).is_some_and(|agent| agent.is_lost(now)) && id.as_str() != HUMAN
+            };
             let waits_for_nobody = |message: &&Arc<Message>| message.unread_by.iter().all(is_lost);
-            going.extend(self.messages.values().filter(waits_for_nobody).take(limit::MESSAGES.max / 20));
+            going.extend(
+                self.messages.values().filter(waits_for_nobody).take(limit::MESSAGES.max / 20),
+            );
         }
         limit::MESSAGES.check(self.messages.len() + 1 - going.len())?;
-        Ok(Some(Event::MessagesRetired { messages: going.into_iter().map(|message| message.id.clone()).collect() }))
+        Ok(Some(Event::MessagesRetired {
+            messages: going.into_iter().map(|message| message.id.clone()).collect(),
+        }))
     }
 
     /// Number of messages that all their recipients have read.
@@ -200,7 +224,11 @@ impl State {
         self.undo.push(Undo::Message(ordinal, old));
     }
 
-    pub(super) fn swap_message(&mut self, ordinal: Ordinal, new: Option<Arc<Message>>) -> Option<Arc<Message>> {
+    pub(super) fn swap_message(
+        &mut self,
+        ordinal: Ordinal,
+        new: Option<Arc<Message>>,
+    ) -> Option<Arc<Message>> {
         let old = self.messages.remove(&ordinal);
         if let Some(old) = &old {
             self.mail.remove(ordinal, old);
@@ -215,7 +243,11 @@ impl State {
     /// Marks a message as read by `reader`; does nothing if it is gone or was not sent to `reader`.
     pub(super) fn mark_read(&mut self, reader: &AgentId, id: &MessageId) {
         let Some(ordinal) = self.mail.ordinal(id) else { return };
-        let Some(message) = self.messages.get(&ordinal).filter(|one| one.unread_by.contains(reader)) else { return };
+        let Some(message) =
+            self.messages.get(&ordinal).filter(|one| one.unread_by.contains(reader))
+        else {
+            return;
+        };
         let mut message = Message::clone(message);
         message.unread_by.remove(reader);
         self.put_message(ordinal, Some(Arc::new(message)));
@@ -229,16 +261,27 @@ impl State {
             }
             mail.add(*ordinal, message);
             if !message.unread_by.is_subset(&message.recipients) {
-                wrong.push(format!("message {} is unread by somebody it was not sent to", message.id));
+                wrong.push(format!(
+                    "message {} is unread by somebody it was not sent to",
+                    message.id
+                ));
             }
-            let stranger = message.unread_by.iter().find(|id| self.agent(id).is_none() && id.as_str() != HUMAN);
-            wrong.extend(stranger.map(|id| format!("message {} waits for {id}, who is not there", message.id)));
+            let stranger = message
+                .unread_by
+                .iter()
+                .find(|id| self.agent(id).is_none() && id.as_str() != HUMAN);
+            wrong.extend(
+                stranger
+                    .map(|id| format!("message {} waits for {id}, who is not there", message.id)),
+            );
         }
         if mail != self.mail {
             wrong.push(format!("the inboxes are {:?} and should be {mail:?}", self.mail));
         }
         let full = mail.boxes.iter().filter(|(_, mailbox)| mailbox.unread.len() > limit::INBOX.max);
-        wrong.extend(full.map(|(id, mailbox)| format!("{id} has {} unread messages", mailbox.unread.len())));
+        wrong.extend(
+            full.map(|(id, mailbox)| format!("{id} has {} unread messages", mailbox.unread.len())),
+        );
     }
 }
 
@@ -272,7 +315,11 @@ impl Mail {
         }
         for id in &message.recipients {
             let mailbox = self.boxes.entry(id.clone()).or_default();
-            let list = if message.unread_by.contains(id) { &mut mailbox.unread } else { &mut mailbox.read };
+            let list = if message.unread_by.contains(id) {
+                &mut mailbox.unread
+            } else {
+                &mut mailbox.read
+            };
             list.insert(ordinal);
         }
     }

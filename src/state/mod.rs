@@ -1,7 +1,7 @@
 //! The pure core: what the board knows, every rule and every limit. No I/O, no clock, no async.
 //!
-//! Operations decide on a `&State` and return events; [`State::record`] applies them. An event holds all that `apply`
-//! needs, so that replaying a journal gives the same state on every machine.
+//! Operations decide on a `&State` and return events; [`State::record`] applies them. An event
+//! holds all that `apply` needs, so that replaying a journal gives the same state on every machine.
 
 pub mod agent;
 pub mod aging;
@@ -117,8 +117,9 @@ pub struct State {
     changed: Changed,
 }
 
-/// The task that was picked or changed last. What comes next is mostly about it, and finding it by its id again costs a
-/// claim on a large board two cache misses. Only a hint: nothing depends on who sees it when.
+/// The task that was picked or changed last. What comes next is mostly about it, and finding it by
+/// its id again costs a claim on a large board two cache misses. Only a hint: nothing depends on
+/// who sees it when.
 #[derive(Debug, Default)]
 struct Recent(AtomicU64);
 
@@ -227,7 +228,8 @@ impl State {
         let mut state = Self::new();
         state.plan_seq = document.board.seq;
         state.board = Arc::new(document.board);
-        state.retired = document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
+        state.retired =
+            document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
         state.sessions = Sessions::of(document.sessions.into_values());
         let mut demands = BTreeSet::new();
         let tasks = document.tasks.into_iter().map(|mut task| {
@@ -242,20 +244,24 @@ impl State {
         state.next_ordinal = tasks.len() as Ordinal;
         state.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
         state.tasks = (1..).zip(tasks).collect();
-        // Built all at once, because building it task by task costs more than everything else at the start of a
-        // process.
+        // Built all at once, because building it task by task costs more than everything else at
+        // the start of a process.
         state.index = Index::of(state.tasks.iter().map(|(ordinal, task)| (ordinal, &**task)));
         let available = state.tasks.iter().filter(|(_, task)| may_be_ready(task));
-        let (parents, parts): (Vec<_>, Vec<_>) = available.partition(|(_, task)| state.is_parent(&task.id));
-        let unblocked: Vec<_> = parts.into_iter().filter(|(_, task)| state.is_unblocked(task)).collect();
-        let ranked = unblocked.into_iter().map(|(ordinal, task)| (ordinal, &**task, state.rank(task)));
+        let (parents, parts): (Vec<_>, Vec<_>) =
+            available.partition(|(_, task)| state.is_parent(&task.id));
+        let unblocked: Vec<_> =
+            parts.into_iter().filter(|(_, task)| state.is_unblocked(task)).collect();
+        let ranked =
+            unblocked.into_iter().map(|(ordinal, task)| (ordinal, &**task, state.rank(task)));
         let ranked: Vec<_> = ranked.collect();
         state.index.place_all(ranked.into_iter());
         parents.into_iter().for_each(|(ordinal, _)| state.index.note_open_parent(ordinal, true));
         for (ordinal, task) in state.tasks.iter() {
             state.holds.replace_task(ordinal, None, Some(task));
         }
-        state.agents = document.agents.into_iter().map(|(id, agent)| (id, Arc::new(agent))).collect();
+        state.agents =
+            document.agents.into_iter().map(|(id, agent)| (id, Arc::new(agent))).collect();
         document.discoveries.into_iter().for_each(|discovery| state.put_discovery(discovery));
         for message in document.messages {
             let ordinal = state.take_ordinal();
@@ -265,7 +271,8 @@ impl State {
             let ordinal = state.take_ordinal();
             state.swap_reservation(ordinal, Some(Arc::new(reservation)));
         }
-        state.participants = document.participants.into_iter().map(|(id, one)| (id, Arc::new(one))).collect();
+        state.participants =
+            document.participants.into_iter().map(|(id, one)| (id, Arc::new(one))).collect();
         for (id, workflow) in document.workflows {
             state.swap_workflow(&id, Some(Arc::new(workflow)));
         }
@@ -281,15 +288,35 @@ impl State {
         Document {
             board: Board::clone(&self.board),
             tasks: self.tasks.values().cloned().collect(),
-            agents: self.agents.iter().map(|(id, agent)| (id.clone(), Agent::clone(agent))).collect(),
+            agents: self
+                .agents
+                .iter()
+                .map(|(id, agent)| (id.clone(), Agent::clone(agent)))
+                .collect(),
             discoveries: self.discoveries.values().map(|one| Discovery::clone(one)).collect(),
             messages: self.messages.values().map(|one| Message::clone(one)).collect(),
             reservations: self.reservations.values().map(|one| Reservation::clone(one)).collect(),
-            participants: self.participants.iter().map(|(id, one)| (id.clone(), Participant::clone(one))).collect(),
-            retired: self.retired.iter().map(|(id, one)| (id.clone(), Retired::clone(one))).collect(),
+            participants: self
+                .participants
+                .iter()
+                .map(|(id, one)| (id.clone(), Participant::clone(one)))
+                .collect(),
+            retired: self
+                .retired
+                .iter()
+                .map(|(id, one)| (id.clone(), Retired::clone(one)))
+                .collect(),
             sessions: self.sessions().map(|one| (one.id.clone(), Session::clone(one))).collect(),
-            workflows: self.workflows.iter().map(|(id, one)| (id.clone(), Workflow::clone(one))).collect(),
-            checkpoints: self.checkpoints.iter().map(|(id, one)| (id.clone(), Checkpoint::clone(one))).collect(),
+            workflows: self
+                .workflows
+                .iter()
+                .map(|(id, one)| (id.clone(), Workflow::clone(one)))
+                .collect(),
+            checkpoints: self
+                .checkpoints
+                .iter()
+                .map(|(id, one)| (id.clone(), Checkpoint::clone(one)))
+                .collect(),
         }
     }
 
@@ -324,7 +351,10 @@ impl State {
     }
 
     /// Live tasks created after `id`; all if `id` is not live.
-    pub fn tasks_after<'s>(&'s self, id: Option<&TaskId>) -> impl Iterator<Item = &'s Arc<Task>> + use<'s> {
+    pub fn tasks_after<'s>(
+        &'s self,
+        id: Option<&TaskId>,
+    ) -> impl Iterator<Item = &'s Arc<Task>> + use<'s> {
         let start = id.and_then(|id| self.ordinal_of(id)).map_or(0, |ordinal| ordinal + 1);
         self.tasks.starting_at(start).map(|(_, task)| task)
     }
@@ -414,7 +444,9 @@ impl State {
                 Undo::Discovery(ordinal, one) => drop(self.swap_discovery(ordinal, one)),
                 Undo::Message(ordinal, message) => drop(self.swap_message(ordinal, message)),
                 Undo::Reservation(ordinal, one) => drop(self.swap_reservation(ordinal, one)),
-                Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),
+                Undo::Participant(id, participant) => {
+                    restore(&mut self.participants, id, participant)
+                }
                 Undo::Retired(id) => drop(self.retired.remove(&id)),
                 Undo::Session(id, session) => drop(self.sessions.swap(id, session)),
                 Undo::Workflow(id, workflow) => drop(self.swap_workflow(&id, workflow)),
@@ -428,11 +460,13 @@ impl State {
         }
     }
 
-    /// Makes everything so far final, because it is in the journal: nothing before this can be rolled back.
+    /// Makes everything so far final, because it is in the journal: nothing before this can be
+    /// rolled back.
     pub fn settle(&mut self) {
         let seq = self.board.seq;
         for undo in self.undo.drain(..) {
-            // Only what is keyed by an id that can be used again may have existed before and been removed.
+            // Only what is keyed by an id that can be used again may have existed before and been
+            // removed.
             let anew = matches!(
                 undo,
                 Undo::Agent(_, None)
@@ -443,17 +477,19 @@ impl State {
             );
             let entity = match undo {
                 Undo::Head(..) | Undo::Board(_) | Undo::Remembered(_) => None,
-                Undo::Task(ordinal, old) => {
-                    old.as_ref().or_else(|| self.tasks.get(ordinal)).map(|task| Entity::Task(task.id.clone()))
-                }
+                Undo::Task(ordinal, old) => old
+                    .as_ref()
+                    .or_else(|| self.tasks.get(ordinal))
+                    .map(|task| Entity::Task(task.id.clone())),
                 Undo::Agent(id, _) => Some(Entity::Agent(id)),
                 Undo::Discovery(ordinal, old) => {
                     let one = old.as_ref().or_else(|| self.discoveries.get(&ordinal));
                     one.map(|one| Entity::Discovery(one.id.clone()))
                 }
-                Undo::Message(ordinal, old) => {
-                    old.as_ref().or_else(|| self.messages.get(&ordinal)).map(|one| Entity::Message(one.id.clone()))
-                }
+                Undo::Message(ordinal, old) => old
+                    .as_ref()
+                    .or_else(|| self.messages.get(&ordinal))
+                    .map(|one| Entity::Message(one.id.clone())),
                 Undo::Reservation(ordinal, old) => {
                     let one = old.as_ref().or_else(|| self.reservations.get(&ordinal));
                     one.map(|one| Entity::Reservation(one.id.clone()))
@@ -474,8 +510,8 @@ impl State {
         }
     }
 
-    /// Takes what has changed since the last call, or since the state was made from a document. Changes that are not
-    /// settled are not included.
+    /// Takes what has changed since the last call, or since the state was made from a document.
+    /// Changes that are not settled are not included.
     pub fn take_changed(&mut self) -> Changed {
         std::mem::take(&mut self.changed)
     }
@@ -509,7 +545,8 @@ impl State {
         self.undo.push(Undo::Task(ordinal, old));
     }
 
-    /// Replaces a task and returns the old one. Every change of a task goes through here, so that the indexes follow.
+    /// Replaces a task and returns the old one. Every change of a task goes through here, so that
+    /// the indexes follow.
     fn swap_task(&mut self, ordinal: Ordinal, new: Option<Arc<Task>>) -> Option<Arc<Task>> {
         let old = match &new {
             Some(task) => self.tasks.insert(ordinal, Arc::clone(task)),
@@ -525,8 +562,11 @@ impl State {
         self.holds.replace_task(ordinal, old.as_deref(), new.as_deref());
         self.place(ordinal, old.as_deref(), new.as_deref());
         self.refresh_around(old.as_deref(), new.as_deref());
-        let done = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status == TaskStatus::Done);
-        let held = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status.is_held());
+        let done = |task: &Option<Arc<Task>>| {
+            task.as_ref().is_some_and(|task| task.status == TaskStatus::Done)
+        };
+        let held =
+            |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status.is_held());
         let (is_done, is_free) = (done(&old) != done(&new), held(&old) != held(&new));
         if (is_done || is_free)
             && let Some(id) = new.as_ref().or(old.as_ref()).map(|task| task.id.clone())
@@ -559,12 +599,15 @@ impl State {
                 self.refresh(ordinal);
             }
         }
-        if let Some(task) = new.filter(|new| moved || old.is_none_or(|old| old.waits() != new.waits())) {
+        if let Some(task) =
+            new.filter(|new| moved || old.is_none_or(|old| old.waits() != new.waits()))
+        {
             self.refresh_below(&task.id);
         }
     }
 
-    /// Moves the task to where the definition of ready puts it; `old` is the task before its change.
+    /// Moves the task to where the definition of ready puts it; `old` is the task before its
+    /// change.
     fn place(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
         if let Some(old) = old.filter(|old| may_be_ready(old)) {
             self.index.note_open_parent(ordinal, false);
@@ -578,7 +621,8 @@ impl State {
         }
     }
 
-    /// Available, without parts, and with every dependency done: ready, or waiting for `not_before` only.
+    /// Available, without parts, and with every dependency done: ready, or waiting for `not_before`
+    /// only.
     fn is_unblocked(&self, task: &Task) -> bool {
         may_be_ready(task) && !self.is_parent(&task.id) && self.waits_for(task).next().is_none()
     }
@@ -598,7 +642,8 @@ impl State {
         let old = Arc::clone(&self.board);
         edit(Arc::make_mut(&mut self.board));
         if !old.has_plan_of(&self.board) {
-            // The board's own `seq` still is that of the event before; it changes when the event is applied.
+            // The board's own `seq` still is that of the event before; it changes when the event is
+            // applied.
             self.plan_seq = old.seq + 1;
         }
         self.undo.push(Undo::Board(old));

@@ -1,6 +1,7 @@
-//! Files as tasks and reservations name them: a path or a glob, relative to the worktree's root. A path stands for
-//! itself and everything below it; one that ends in `/` is a directory. In a glob `*` and `?` stop at `/` and `**` does
-//! not; brackets match one of the characters in them, but also themselves, because names like `[id]` mean them so.
+//! Files as tasks and reservations name them: a path or a glob, relative to the worktree's root. A
+//! path stands for itself and everything below it; one that ends in `/` is a directory. In a glob
+//! `*` and `?` stop at `/` and `**` does not; brackets match one of the characters in them, but
+//! also themselves, because names like `[id]` mean them so.
 
 use std::sync::OnceLock;
 
@@ -25,7 +26,8 @@ impl PartialEq for Pattern {
 }
 
 impl Pattern {
-    /// The pattern, refused if it is empty or leaves the project. `place` is its position in the call.
+    /// The pattern, refused if it is empty or leaves the project. `place` is its position in the
+    /// call.
     pub fn checked(text: &str, place: impl FnOnce() -> String) -> Result<Self, Refusal> {
         let shown = || text.chars().filter(|c| !c.is_control() && *c != '`').take(200).collect();
         Self::new(text).ok_or_else(|| Refusal::OutsideProject { place: place(), given: shown() })
@@ -36,10 +38,15 @@ impl Pattern {
         let is_rooted = |part: &str| part.starts_with('/') || part.starts_with("~/");
         let alternatives = || text.split(['{', ',']);
         let leaves = text.split(['/', '{', ',', '}']).any(|part| part == "..");
-        if text.is_empty() || leaves || is_rooted(text) || text.contains('{') && alternatives().any(is_rooted) {
+        if text.is_empty()
+            || leaves
+            || is_rooted(text)
+            || text.contains('{') && alternatives().any(is_rooted)
+        {
             return None;
         }
-        let parts: Vec<_> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let parts: Vec<_> =
+            text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         let mut normal = parts.join("/");
         if parts.is_empty() {
             normal.push_str("**");
@@ -58,8 +65,8 @@ impl Pattern {
         is_at_or_below(path, &self.text) || self.matches(path)
     }
 
-    /// True if a file may match both. Of two globs only the fixed beginnings and ends are compared, so two that share
-    /// no file may be said to overlap, but never the other way round.
+    /// True if a file may match both. Of two globs only the fixed beginnings and ends are compared,
+    /// so two that share no file may be said to overlap, but never the other way round.
     pub fn overlaps(&self, other: &Self) -> bool {
         if is_at_or_below(&self.text, &other.text) || is_at_or_below(&other.text, &self.text) {
             return true;
@@ -77,9 +84,14 @@ impl Pattern {
         }
     }
 
-    /// Directory that contains everything the pattern matches, under which related patterns are found.
+    /// Directory that contains everything the pattern matches, under which related patterns are
+    /// found.
     pub fn key(&self) -> &str {
-        if self.is_glob() { self.head().rsplit_once('/').map_or("", |(directory, _)| directory) } else { &self.text }
+        if self.is_glob() {
+            self.head().rsplit_once('/').map_or("", |(directory, _)| directory)
+        } else {
+            &self.text
+        }
     }
 
     fn is_glob(&self) -> bool {
@@ -88,15 +100,17 @@ impl Pattern {
 
     /// True if the pattern matches `path`, or matches only files below it.
     fn meets(&self, path: &str) -> bool {
-        self.matches(path) || self.head().strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
+        self.matches(path)
+            || self.head().strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
     }
 
     fn matches(&self, path: &str) -> bool {
         let made = || {
-            let in_brackets = |c: char| if matches!(c, '[' | ']') { format!("[{c}]") } else { c.to_string() };
+            let in_brackets =
+                |c: char| if matches!(c, '[' | ']') { format!("[{c}]") } else { c.to_string() };
             let literal = self.text.chars().map(in_brackets).collect();
-            let globs =
-                [self.text.clone(), literal].map(|text| GlobBuilder::new(&text).literal_separator(true).build());
+            let globs = [self.text.clone(), literal]
+                .map(|text| GlobBuilder::new(&text).literal_separator(true).build());
             let mut set = GlobSet::builder();
             for glob in globs.into_iter().flatten() {
                 set.add(glob);
@@ -131,10 +145,22 @@ mod tests {
 
     #[test]
     fn what_leaves_the_project_is_none() {
-        for text in ["", "/etc/passwd", "..", "../a", "a/../b", "a/{..,b}/c", "{/etc,a}/b", "{a,../b}", "~/x"] {
+        for text in [
+            "",
+            "/etc/passwd",
+            "..",
+            "../a",
+            "a/../b",
+            "a/{..,b}/c",
+            "{/etc,a}/b",
+            "{a,../b}",
+            "~/x",
+        ] {
             assert_eq!(Pattern::new(text), None, "{text}");
         }
-        for (text, normal) in [("./a//b/./c", "a/b/c"), ("src/", "src/**"), (".", "**"), ("a..b/..c", "a..b/..c")] {
+        for (text, normal) in
+            [("./a//b/./c", "a/b/c"), ("src/", "src/**"), (".", "**"), ("a..b/..c", "a..b/..c")]
+        {
             assert_eq!(pattern(text).as_str(), normal);
         }
     }
@@ -184,8 +210,13 @@ mod tests {
             assert_eq!(pattern(one).overlaps(&pattern(other)), overlap, "{one} {other}");
             assert_eq!(pattern(other).overlaps(&pattern(one)), overlap, "{other} {one}");
         }
-        let patterns = ["a", "a/", "a/*", "a/**", "**/b", "a/{b,c}", "*/b", "a/b", "?/c", "**/*c", "[ab]/*", "*", "**"];
-        for (one, other) in patterns.iter().flat_map(|one| patterns.iter().map(move |other| (one, other))) {
+        let patterns = [
+            "a", "a/", "a/*", "a/**", "**/b", "a/{b,c}", "*/b", "a/b", "?/c", "**/*c", "[ab]/*",
+            "*", "**",
+        ];
+        for (one, other) in
+            patterns.iter().flat_map(|one| patterns.iter().map(move |other| (one, other)))
+        {
             let (one, other) = (pattern(one), pattern(other));
             for path in ["a", "b", "c", "a/b", "a/c", "b/b", "b/c", "a/b/c", "b/a/b"] {
                 let both = one.covers(path) && other.covers(path);

@@ -1,4 +1,5 @@
-//! What the owner may set in `config.toml`. `apply` never reads it; what follows from it is recorded in the events.
+//! What the owner may set in `config.toml`. `apply` never reads it; what follows from it is
+//! recorded in the events.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -36,10 +37,13 @@ pub struct Policy {
     pub workflow_checkpoint_days: u32,
 }
 
-/// Refuses 0: a living agent's task would go to the next caller at once, and whoever writes 0 may mean the contrary.
+/// Refuses 0: a living agent's task would go to the next caller at once, and whoever writes 0 may
+/// mean the contrary.
 fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
-        0 => Err(D::Error::custom("0 would end every claim at once; the smallest value is 1, and a year has 525600")),
+        0 => Err(D::Error::custom(
+            "0 would end every claim at once; the smallest value is 1, and a year has 525600",
+        )),
         minutes => Ok(minutes),
     }
 }
@@ -83,10 +87,12 @@ impl Policy {
         i64::from(self.workflow_checkpoint_days) * DAY
     }
 
-    /// Milliseconds before attempt `failed + 1`: `retry_seconds`, doubled with each failure after the first, capped.
+    /// Milliseconds before attempt `failed + 1`: `retry_seconds`, doubled with each failure after
+    /// the first, capped.
     pub fn backoff_millis(&self, failed: u32) -> i64 {
         let doublings = failed.saturating_sub(1).min(20);
-        let seconds = (u64::from(self.retry_seconds) << doublings).min(u64::from(self.retry_cap_seconds));
+        let seconds =
+            (u64::from(self.retry_seconds) << doublings).min(u64::from(self.retry_cap_seconds));
         i64::try_from(seconds).unwrap_or(i64::MAX / SECOND) * SECOND
     }
 }

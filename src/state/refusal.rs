@@ -1,5 +1,5 @@
-//! Why the board refuses a call. Every message names the thing and the way out; the codes on the wire are the variants'
-//! names.
+//! Why the board refuses a call. Every message names the thing and the way out; the codes on the
+//! wire are the variants' names.
 
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -32,18 +32,26 @@ pub enum Refusal {
     #[serde(rename = "bad_arguments")]
     BadArgument { argument: String, wanted: String },
     #[error(
-        "{what} must be 1 to 64 letters, digits and . _ : @ + -, a letter or digit first; for example `{suggestion}`"
+        "{what} must be 1 to 64 letters, digits and . _ : @ + -, a letter or digit first; for \
+         example `{suggestion}`"
     )]
     BadId { what: &'static str, suggestion: String },
-    #[error("agent id `{agent}` stands for the person whose board it is; register another, or leave agent_id out")]
+    #[error(
+        "agent id `{agent}` stands for the person whose board it is; register another, or leave \
+         agent_id out"
+    )]
     ReservedId { agent: AgentId },
     #[error(
-        "`all`, `role:…` and `task:…` address messages, so no agent is called so; register another id, or leave agent_id out"
+        "`all`, `role:…` and `task:…` address messages, so no agent is called so; register \
+         another id, or leave agent_id out"
     )]
     AddressAsId,
     #[error("{what} must not be empty")]
     Empty { what: &'static str },
-    #[error("callboard has made a mistake: {what} is missing; please report it with what you have called")]
+    #[error(
+        "callboard has made a mistake: {what} is missing; please report it with what you have \
+         called"
+    )]
     Missing { what: &'static str },
     #[error("final: true says the opposite of retryable: true; give only final")]
     FinalOrRetryable,
@@ -53,7 +61,10 @@ pub enum Refusal {
     Zero { what: &'static str },
     #[error("priority must be 1 (first) to 10 (last), not {given}")]
     BadPriority { given: i64 },
-    #[error("path `{given}` has no form like P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; a scope may also be all")]
+    #[error(
+        "path `{given}` has no form like P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; a scope may also be \
+         all"
+    )]
     BadPath { given: String },
     #[error("{}{} is over its limit: {actual} {}, at most {}; {}", at_place(argument), limit.what, limit.unit, limit.max, limit.way_out)]
     OverLimit {
@@ -66,12 +77,15 @@ pub enum Refusal {
     },
     #[error("no task `{task}`; {}", where_else(task))]
     UnknownTask { task: TaskId },
-    #[error("`{after}` has retired since, and so has its place in the list; begin again without after")]
+    #[error(
+        "`{after}` has retired since, and so has its place in the list; begin again without after"
+    )]
     CursorRetired { after: TaskId },
     #[error("task `{task}` exists already; choose another id or leave it out")]
     TaskExists { task: TaskId },
     #[error(
-        "task `{task}` depends on `{dependency}`, which does not exist; create it first, or name a task of the same batch by its id or position (#0 is the first)"
+        "task `{task}` depends on `{dependency}`, which does not exist; create it first, or name \
+         a task of the same batch by its id or position (#0 is the first)"
     )]
     UnknownDependency { task: TaskId, dependency: String },
     #[error("these dependencies form a cycle: {}; leave one of them out", cycle_text(cycle))]
@@ -79,14 +93,16 @@ pub enum Refusal {
     #[error("whose call is this? give agent_id; register_agent makes one up if you have none")]
     AgentMissing,
     #[error(
-        "several agents act through this process: {}; give agent_id, the one that your register_agent answered",
+        "several agents act through this process: {}; give agent_id, the one that your \
+         register_agent answered",
         candidates_text(agents)
     )]
     WhichAgent { agents: Vec<Candidate> },
     #[error("no agent `{agent}`; call register_agent first, with agent_id and role")]
     UnknownAgent { agent: AgentId },
     #[error(
-        "agent id `{agent}` is in use by process {pid}{}; register as `{free}`, or pass takeover: true if that process is yours and obsolete",
+        "agent id `{agent}` is in use by process {pid}{}; register as `{free}`, or pass takeover: \
+         true if that process is yours and obsolete",
         in_worktree(worktree)
     )]
     AgentInUse {
@@ -104,13 +120,17 @@ pub enum Refusal {
     )]
     TokenRole { token: String, role: Role, action: &'static str },
     #[error(
-        "token `{token}` acts as agent `{agent}` and nobody else; leave agent_id out, or ask whoever runs the server for a token of your own"
+        "token `{token}` acts as agent `{agent}` and nobody else; leave agent_id out, or ask \
+         whoever runs the server for a token of your own"
     )]
     TokenAgent { token: String, agent: AgentId },
-    #[error("agent `{agent}` is an observer and takes no tasks; register as worker or leader to claim")]
+    #[error(
+        "agent `{agent}` is an observer and takes no tasks; register as worker or leader to claim"
+    )]
     Observer { agent: AgentId },
     #[error(
-        "task `{task}` is held by `{holder}` (attempt {attempt}) until {lease_until}; claim another with claim_task"
+        "task `{task}` is held by `{holder}` (attempt {attempt}) until {lease_until}; claim \
+         another with claim_task"
     )]
     HeldByOther { task: TaskId, holder: AgentId, attempt: u32, lease_until: Timestamp },
     #[error("task `{task}` is {status} and held by nobody; {next}")]
@@ -132,10 +152,14 @@ pub enum Refusal {
     },
     #[error("task `{task}` is {status}, so it cannot be {action}; {next}")]
     WrongStatus { task: TaskId, status: TaskStatus, action: &'static str, next: String },
-    #[error("task `{task}` is not ready: it waits for {}; claim another with claim_task", tasks_text(waiting_for))]
+    #[error(
+        "task `{task}` is not ready: it waits for {}; claim another with claim_task",
+        tasks_text(waiting_for)
+    )]
     NotReady { task: TaskId, waiting_for: Vec<TaskId> },
     #[error(
-        "task `{task}` has parts, {open} of them unfinished, and is done when they are; claim one of those with claim_task{}",
+        "task `{task}` has parts, {open} of them unfinished, and is done when they are; claim one \
+         of those with claim_task{}",
         below(path)
     )]
     IsParent {
@@ -147,24 +171,30 @@ pub enum Refusal {
     #[error("task `{task}` is not tried again before {until}; claim another with claim_task")]
     TooEarly { task: TaskId, until: Timestamp },
     #[error(
-        "task `{task}` demands what agent `{agent}` has not, see missing; register again with it, or claim another"
+        "task `{task}` demands what agent `{agent}` has not, see missing; register again with it, \
+         or claim another"
     )]
     DemandsUnmet { task: TaskId, agent: AgentId, missing: Vec<String> },
-    #[error("idempotency_key `{key}` was used with other parameters; choose a new key for a new call")]
+    #[error(
+        "idempotency_key `{key}` was used with other parameters; choose a new key for a new call"
+    )]
     KeyReused { key: String },
-    #[error("idempotency_key belongs to the whole batch, not to one of its tasks; move it out of `tasks`")]
+    #[error(
+        "idempotency_key belongs to the whole batch, not to one of its tasks; move it out of \
+         `tasks`"
+    )]
     KeyOfItem,
     #[error("operation `{name}` cannot be part of a batch; call it by itself")]
     NotInBatch { name: String },
     #[error(
-        "nothing was written: {operation} needs all processes on the board to be of this version, and these are older: {}; \
-         restart them, then try again",
+        "nothing was written: {operation} needs all processes on the board to be of this version, \
+         and these are older: {}; restart them, then try again",
         named(older)
     )]
     OlderProcesses { operation: String, older: Vec<Older> },
     #[error(
-        "agents work for another goal, `{}`, and hold {held} of its tasks; take part with register_agent and claim_task, or \
-         call init_coordination again with replace_goal: true",
+        "agents work for another goal, `{}`, and hold {held} of its tasks; take part with \
+         register_agent and claim_task, or call init_coordination again with replace_goal: true",
         beginning(goal)
     )]
     OtherGoal { goal: String, held: usize },
@@ -185,48 +215,72 @@ pub enum Refusal {
         sound: Option<SnapshotName>,
     },
     #[error(
-        "snapshots could not be read or written ({detail}); see to the directory `snapshots` of the board and its disk"
+        "snapshots could not be read or written ({detail}); see to the directory `snapshots` of \
+         the board and its disk"
     )]
     ArchiveFailed { detail: String },
-    #[error("there is no snapshot to go by; create_snapshot takes one, and any past seq can be restored without")]
+    #[error(
+        "there is no snapshot to go by; create_snapshot takes one, and any past seq can be \
+         restored without"
+    )]
     NoSnapshot,
     #[error("event {seq} is not in the past: the newest is {head}")]
     NotInThePast { seq: u64, head: u64 },
     #[error("give either snapshot or seq, so that it is clear what to restore")]
     RestoreWhat,
     #[error(
-        "there is nobody called `{to}`; a message goes to an agent (see get_agents), role:leader, role:worker, task:ID (its holder), all or human"
+        "there is nobody called `{to}`; a message goes to an agent (see get_agents), role:leader, \
+         role:worker, task:ID (its holder), all or human"
     )]
     UnknownRecipient { to: String },
     #[error(
-        "nobody holds task `{task}`, so there is no owner to tell; put it into the task with update_task, or tell role:leader"
+        "nobody holds task `{task}`, so there is no owner to tell; put it into the task with \
+         update_task, or tell role:leader"
     )]
     NoOwner { task: TaskId },
-    #[error("nobody else was heard of in the last day, so nobody would get the message; human is there always")]
+    #[error(
+        "nobody else was heard of in the last day, so nobody would get the message; human is \
+         there always"
+    )]
     NobodyThere,
     #[error(
         "the inbox of `{recipient}` is full: {unread} unread messages of {}; it must read some first (get_messages), or tell somebody else", INBOX.max
     )]
     InboxFull { recipient: AgentId, unread: usize },
-    #[error("you were sent no message `{message}`; get_messages with all: true shows those you were")]
+    #[error(
+        "you were sent no message `{message}`; get_messages with all: true shows those you were"
+    )]
     UnknownMessage { message: MessageId },
     #[error(
-        "{place} `{given}` leaves the project; name files relative to the repository's root, as src/a.rs, src/ or src/**/*.rs, and others in the hints"
+        "{place} `{given}` leaves the project; name files relative to the repository's root, as \
+         src/a.rs, src/ or src/**/*.rs, and others in the hints"
     )]
     OutsideProject { place: String, given: String },
     #[error("{}; ask with send_message, wait, or take other files", held_text(hold))]
     FilesHeld { hold: Box<Hold> },
-    #[error("so many files are held that these could not be compared with all of them; name fewer, or without globs")]
+    #[error(
+        "so many files are held that these could not be compared with all of them; name fewer, or \
+         without globs"
+    )]
     TooManyHolds,
     #[error("no discovery `{discovery}`; get_discoveries with all: true has those there are")]
     UnknownDiscovery { discovery: DiscoveryId },
-    #[error("no workflow `{workflow}`; the first save_checkpoint makes it, list_checkpoints has those there are")]
+    #[error(
+        "no workflow `{workflow}`; the first save_checkpoint makes it, list_checkpoints has those \
+         there are"
+    )]
     UnknownWorkflow { workflow: WorkflowId },
-    #[error("process {pid} works for workflow `{workflow}`; end it first, or give another name with --workflow")]
+    #[error(
+        "process {pid} works for workflow `{workflow}`; end it first, or give another name with \
+         --workflow"
+    )]
     WorkflowInUse { workflow: WorkflowId, pid: u32 },
     #[error("workflow `{workflow}` exists already; continue it: {command}")]
     WorkflowExists { workflow: WorkflowId, command: String },
-    #[error("there is no task at or below `{scope}`; get_all_tasks lists those there are, with their paths")]
+    #[error(
+        "there is no task at or below `{scope}`; get_all_tasks lists those there are, with their \
+         paths"
+    )]
     EmptyScope { scope: String },
     #[error("task `{task}` is not at or below `{scope}`; leave scope out if you mean this task")]
     OutsideScope { task: TaskId, scope: String },
@@ -235,43 +289,67 @@ pub enum Refusal {
     #[error("which workflow? give workflow_id or task_id, not both")]
     WorkflowOrTask,
     #[error(
-        "the state is of workflow `{inside}` and not of `{workflow}`; give the same workflow_id in both, or leave it out of the state"
+        "the state is of workflow `{inside}` and not of `{workflow}`; give the same workflow_id \
+         in both, or leave it out of the state"
     )]
     OtherWorkflow { workflow: WorkflowId, inside: WorkflowId },
-    #[error("workflow `{workflow}` has no checkpoint {number}; list_checkpoints has those that are kept")]
+    #[error(
+        "workflow `{workflow}` has no checkpoint {number}; list_checkpoints has those that are \
+         kept"
+    )]
     UnknownCheckpoint { workflow: WorkflowId, number: u64 },
     #[error("give either number or keep; with neither the whole workflow is deleted")]
     NumberOrKeep,
     #[error(
-        "checkpoint {number} of workflow `{workflow}` is damaged ({detail}); get_checkpoint without number has the newest sound one"
+        "checkpoint {number} of workflow `{workflow}` is damaged ({detail}); get_checkpoint \
+         without number has the newest sound one"
     )]
     CheckpointDamaged { workflow: WorkflowId, number: u64, detail: &'static str },
     #[error(
-        "an artifact's name is 1 to 100 letters, digits and . _ -, a letter or digit first; for example `{suggestion}`"
+        "an artifact's name is 1 to 100 letters, digits and . _ -, a letter or digit first; for \
+         example `{suggestion}`"
     )]
     BadArtifactName { suggestion: String },
     #[error("give either text or path: the content of the artifact, or a file that has it")]
     TextOrPath,
-    #[error("path would be one of the machine with the board, which is not yours; give the content as text")]
+    #[error(
+        "path would be one of the machine with the board, which is not yours; give the content as \
+         text"
+    )]
     PathOfOtherMachine,
-    #[error("the artifact could not be written ({detail}); see to the board's directory `artifacts` and its disk")]
+    #[error(
+        "the artifact could not be written ({detail}); see to the board's directory `artifacts` \
+         and its disk"
+    )]
     ArtifactFailed { detail: String },
-    #[error("the artifact's path cannot be read ({detail}); name a regular file that you may read, or give text")]
+    #[error(
+        "the artifact's path cannot be read ({detail}); name a regular file that you may read, or \
+         give text"
+    )]
     ArtifactUnread { detail: String },
-    #[error("which bundles? give scope, or model_id, base_url and toolset_hash, of which one is made")]
+    #[error(
+        "which bundles? give scope, or model_id, base_url and toolset_hash, of which one is made"
+    )]
     ScopeMissing,
-    #[error("the scope has what looks like a secret in it; choose a name that says what the bundles are for")]
+    #[error(
+        "the scope has what looks like a secret in it; choose a name that says what the bundles \
+         are for"
+    )]
     SecretScope,
     #[error("there is no bundle in scope `{scope}` to be refined; save_bundle makes the first")]
     NothingToRefine { scope: String },
-    #[error("the newest bundle is not `{given}` but `{newest}`; look at it with load_bundle, then refine that")]
+    #[error(
+        "the newest bundle is not `{given}` but `{newest}`; look at it with load_bundle, then \
+         refine that"
+    )]
     BundleMoved { given: String, newest: String },
     #[error("context bundles could not be read or written ({detail})")]
     BundlesFailed { detail: String },
     #[error("nothing of the plan was imported: {}", problems_text(problems))]
     BadPlan { problems: Vec<Problem> },
     #[error(
-        "carry takes TASK=PATH, the id of a done task and the path of an item, not \"{given}\"; import_plan says it in `reworded`"
+        "carry takes TASK=PATH, the id of a done task and the path of an item, not \"{given}\"; \
+         import_plan says it in `reworded`"
     )]
     BadCarry { given: String },
     #[error("there is no plan \"{given}\"{}", named_plans(plans))]
@@ -279,7 +357,8 @@ pub enum Refusal {
     #[error("the board has several plans, so say which{}", named_plans(plans))]
     SeveralPlans { plans: Vec<String> },
     #[error(
-        "a plan that comes without a file needs a name, because the board has others{}; give the same name again for a new version",
+        "a plan that comes without a file needs a name, because the board has others{}; give the \
+         same name again for a new version",
         named_plans(plans)
     )]
     UnnamedPlan { plans: Vec<String> },
@@ -300,10 +379,14 @@ pub enum Refusal {
         #[serde(skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
-    #[error("the plan has only one version, so there is nothing to compare; import_plan brings the next")]
+    #[error(
+        "the plan has only one version, so there is nothing to compare; import_plan brings the \
+         next"
+    )]
     OnlyPlan,
     #[error(
-        "version `{version}` of the plan is not in this board's history, as it came with a state from elsewhere; only the current plan can be exported of that, without a version"
+        "version `{version}` of the plan is not in this board's history, as it came with a state \
+         from elsewhere; only the current plan can be exported of that, without a version"
     )]
     PlanFromElsewhere { version: String },
     #[error("give either task_id or scope, so that it is clear what is meant")]
@@ -328,19 +411,33 @@ pub enum Refusal {
     RunStatus { run: TaskId, status: RunStatus, action: &'static str, next: &'static str },
     #[error("no session `{session}`; see list_sessions for those there are")]
     UnknownSession { session: SessionId },
-    #[error("session `{session}` exists already; go on with it by type resume_session, or leave session_id out")]
+    #[error(
+        "session `{session}` exists already; go on with it by type resume_session, or leave \
+         session_id out"
+    )]
     SessionExists { session: SessionId },
-    #[error("session `{session}` is busy with run `{run}`; wait for it with get_run, or stop it with stop_run")]
+    #[error(
+        "session `{session}` is busy with run `{run}`; wait for it with get_run, or stop it with \
+         stop_run"
+    )]
     SessionBusy { session: SessionId, run: TaskId },
     #[error("resume_session needs the session_id of the session to go on with; see list_sessions")]
     SessionMissing,
-    #[error("async_callback needs parent_session_id: the session that is to be resumed with the result")]
+    #[error(
+        "async_callback needs parent_session_id: the session that is to be resumed with the result"
+    )]
     NobodyToCallBack,
-    #[error("a session's parent is given when it begins; leave parent_session_id out, `{session}` has its own")]
+    #[error(
+        "a session's parent is given when it begins; leave parent_session_id out, `{session}` has \
+         its own"
+    )]
     ParentGiven { session: SessionId },
     #[error("demands can be added to and not be changed: the run demands {}; create another run for others", demanded.join(", "))]
     DemandsChanged { demanded: Vec<String> },
-    #[error("agent `{agent}` neither leads nor created run `{run}`, so it may not {action}; ask a leader")]
+    #[error(
+        "agent `{agent}` neither leads nor created run `{run}`, so it may not {action}; ask a \
+         leader"
+    )]
     NotYourRun { agent: AgentId, run: TaskId, action: &'static str },
     /// A refusal on the wire like the one in it, with what the agent may have meant.
     #[error("{}; you hold {}", without_list(refusal), holding_text(holding))]
@@ -390,15 +487,19 @@ pub struct BatchError {
 }
 
 fn errors_text(errors: &[BatchError], more: usize) -> String {
-    let told: Vec<_> = errors.iter().map(|one| format!("{} ({}): {}", one.index, one.name, one.refusal)).collect();
+    let told: Vec<_> =
+        errors.iter().map(|one| format!("{} ({}): {}", one.index, one.name, one.refusal)).collect();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{}{more}", told.join("; "))
 }
 
 /// Names at most five, so that the message stays readable.
 fn candidates_text(agents: &[Candidate]) -> String {
-    let holds = |one: &Candidate| one.task.as_ref().map(|task| format!(" (holds `{task}`)")).unwrap_or_default();
-    let named: Vec<_> = agents.iter().take(5).map(|one| format!("`{}`{}", one.agent_id, holds(one))).collect();
+    let holds = |one: &Candidate| {
+        one.task.as_ref().map(|task| format!(" (holds `{task}`)")).unwrap_or_default()
+    };
+    let named: Vec<_> =
+        agents.iter().take(5).map(|one| format!("`{}`{}", one.agent_id, holds(one))).collect();
     let more = agents.len().saturating_sub(5);
     if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) }
 }
@@ -422,7 +523,8 @@ impl Refusal {
         }
     }
 
-    /// The refusal with what the agent holds, if it is about a task that the agent may have confused with that.
+    /// The refusal with what the agent holds, if it is about a task that the agent may have
+    /// confused with that.
     pub fn while_holding(self, holding: Vec<Holding>) -> Self {
         match &self {
             Self::UnknownTask { task }
@@ -440,7 +542,9 @@ impl Refusal {
     /// The refusal of a result that was not even kept.
     pub fn without_keeping(self) -> Self {
         match self {
-            Self::AttemptOver { task, given, current, status, holder, kept: Some(true), .. } => {
+            Self::AttemptOver {
+                task, given, current, status, holder, kept: Some(true), ..
+            } => {
                 let next = "sent alone, it is kept with the attempt";
                 Self::AttemptOver { task, given, current, status, holder, kept: Some(false), next }
             }
@@ -461,7 +565,8 @@ fn at_place(argument: &Option<String>) -> String {
 
 /// The kinds that are most like `kind`.
 fn like(kind: &str, known: &[&'static str]) -> String {
-    let mut near: Vec<_> = known.iter().map(|name| (strsim::jaro_winkler(kind, name), *name)).collect();
+    let mut near: Vec<_> =
+        known.iter().map(|name| (strsim::jaro_winkler(kind, name), *name)).collect();
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
     format!("did you mean {}? get_history shows those there are", near.join(", "))
@@ -533,9 +638,10 @@ fn in_worktree(worktree: &Option<String>) -> String {
 }
 
 fn no_longer(given: u32, current: u32, task: &TaskId) -> String {
-    match given <= current {
-        true => format!("attempt {given} of task `{task}` is over"),
-        false => format!("there is no attempt {given} of task `{task}`"),
+    if given <= current {
+        format!("attempt {given} of task `{task}` is over")
+    } else {
+        format!("there is no attempt {given} of task `{task}`")
     }
 }
 
@@ -575,6 +681,9 @@ fn with_article(role: Role) -> &'static str {
 fn named_plans(plans: &[String]) -> String {
     match plans {
         [] => "; import one with import_plan".to_owned(),
-        _ => format!(": {}", plans.iter().take(10).map(|plan| format!("`{plan}`")).collect::<Vec<_>>().join(", ")),
+        _ => format!(
+            ": {}",
+            plans.iter().take(10).map(|plan| format!("`{plan}`")).collect::<Vec<_>>().join(", ")
+        ),
     }
 }

@@ -1,5 +1,5 @@
-//! The newest idempotency keys and what their calls created. Not part of the document: the journal has the keys as a
-//! column.
+//! The newest idempotency keys and what their calls created. Not part of the document: the journal
+//! has the keys as a column.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,8 +11,9 @@ use super::id::{DiscoveryId, MessageId, TaskId};
 use super::limit::KEYS_REMEMBERED;
 
 #[derive(Clone, Debug, Default)]
-pub struct Calls {
-    /// Calls of each key, oldest first; more than one only if a restore has undone the earlier ones.
+pub(super) struct Calls {
+    /// Calls of each key, oldest first; more than one only if a restore has undone the earlier
+    /// ones.
     by_key: HashMap<String, Vec<Remembered>>,
     order: VecDeque<String>,
 }
@@ -45,12 +46,16 @@ impl Created {
     /// What the event created or changed, for the reply to a repeated call.
     pub fn by(event: &Event) -> Option<Self> {
         match event {
-            Event::TasksCreated { tasks } => Some(Self::Tasks(tasks.iter().map(|task| task.id.clone()).collect())),
+            Event::TasksCreated { tasks } => {
+                Some(Self::Tasks(tasks.iter().map(|task| task.id.clone()).collect()))
+            }
             Event::DiscoveryAdded { discovery, .. } => Some(Self::Discovery(discovery.clone())),
             Event::RunCreated { run, .. } => Some(Self::Run(run.id.clone())),
             Event::MessageSent { message } => Some(Self::Message(message.id.clone())),
             Event::TasksReset { tasks } => Some(Self::Reset(tasks.len())),
-            Event::WorkflowSaved(saved) => Some(Self::Checkpoint(saved.checkpoint.as_ref().map(|(_, one)| one.number))),
+            Event::WorkflowSaved(saved) => {
+                Some(Self::Checkpoint(saved.checkpoint.as_ref().map(|(_, one)| one.number)))
+            }
             Event::PlanImported { .. } => Some(Self::Plan(Box::new(event.without_text()))),
             Event::TaskUpdated { task, .. }
             | Event::Claimed { task, .. }
@@ -86,12 +91,13 @@ impl Created {
 
 impl Calls {
     /// The call with this key whose effect is in the state after event `seq`.
-    pub fn get(&self, key: &str, seq: u64, undone: &[Undone]) -> Option<&Remembered> {
+    pub(super) fn get(&self, key: &str, seq: u64, undone: &[Undone]) -> Option<&Remembered> {
         self.by_key.get(key)?.iter().find(|call| call.stands(seq, undone))
     }
 
-    /// Notes an event's key and returns whether the call is new. The events of one batch share a key.
-    pub fn note(&mut self, recorded: &Recorded, undone: &[Undone]) -> bool {
+    /// Notes an event's key and returns whether the call is new. The events of one batch share a
+    /// key.
+    pub(super) fn note(&mut self, recorded: &Recorded, undone: &[Undone]) -> bool {
         let Some(Idempotency { key, params }) = &recorded.idempotency else { return false };
         let created = Created::by(&recorded.event);
         let calls = self.by_key.entry(key.clone()).or_default();
@@ -99,7 +105,11 @@ impl Calls {
             call.created.extend(created);
             return false;
         }
-        calls.push(Remembered { seq: recorded.seq, params: params.clone(), created: created.into_iter().collect() });
+        calls.push(Remembered {
+            seq: recorded.seq,
+            params: params.clone(),
+            created: created.into_iter().collect(),
+        });
         self.order.push_back(key.clone());
         if self.order.len() > KEYS_REMEMBERED
             && let Some(oldest) = self.order.pop_front()
@@ -110,7 +120,7 @@ impl Calls {
     }
 
     /// Forgets the newest call with this key.
-    pub fn forget(&mut self, key: &str) {
+    pub(super) fn forget(&mut self, key: &str) {
         self.take(key, |calls| drop(calls.pop()));
         if let Some(place) = self.order.iter().rposition(|known| known == key) {
             self.order.remove(place);
@@ -128,15 +138,17 @@ impl Calls {
 }
 
 impl Remembered {
-    /// True if the call's effect is in the state after event `seq`: no restore has undone it, or a later one brought it
-    /// back.
+    /// True if the call's effect is in the state after event `seq`: no restore has undone it, or a
+    /// later one brought it back.
     fn stands(&self, seq: u64, undone: &[Undone]) -> bool {
         self.outlasts_restores() || is_part_of(self.seq, seq, undone)
     }
 
-    /// True if all of the call's effects survive a restore: messages, and what a workflow has spent.
+    /// True if all of the call's effects survive a restore: messages, and what a workflow has
+    /// spent.
     fn outlasts_restores(&self) -> bool {
-        let stays = |created: &Created| matches!(created, Created::Message(_) | Created::Checkpoint(None));
+        let stays =
+            |created: &Created| matches!(created, Created::Message(_) | Created::Checkpoint(None));
         !self.created.is_empty() && self.created.iter().all(stays)
     }
 }

@@ -1,5 +1,6 @@
-//! Who holds which files. A task's files belong to its claim until the lease ends, without any bookkeeping of their
-//! own. Reservations are for further files, until a time or the end of a lease.
+//! Who holds which files. A task's files belong to its claim until the lease ends, without any
+//! bookkeeping of their own. Reservations are for further files, until a time or the end of a
+//! lease.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -82,7 +83,9 @@ impl Default for Effort {
 
 impl State {
     /// Reservations in order of creation; a renewed one keeps its place.
-    pub fn reservations(&self) -> impl DoubleEndedIterator<Item = &Arc<Reservation>> + ExactSizeIterator {
+    pub fn reservations(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &Arc<Reservation>> + ExactSizeIterator {
         self.reservations.values()
     }
 
@@ -95,8 +98,8 @@ impl State {
         self.holds.patterns.is_empty()
     }
 
-    /// At most `most` holds of `files` by others than `agent`, one for each holder and claim. When the effort is spent,
-    /// those found so far.
+    /// At most `most` holds of `files` by others than `agent`, one for each holder and claim. When
+    /// the effort is spent, those found so far.
     pub fn overlaps(
         &self,
         files: &[String],
@@ -114,7 +117,9 @@ impl State {
                 if found.contains_key(&holder) || !file.overlaps(theirs) {
                     continue;
                 }
-                let hold = self.hold(holder, theirs).filter(|one| one.agent != *agent && !(shared && one.shared));
+                let hold = self
+                    .hold(holder, theirs)
+                    .filter(|one| one.agent != *agent && !(shared && one.shared));
                 found.extend(hold.map(|hold| (holder, hold)));
             }
         }
@@ -164,8 +169,9 @@ impl State {
     /// The event that ends reservations whose time is over.
     pub(super) fn expired_reservations(&self, now: Timestamp) -> Option<Event> {
         let over = self.holds.ends.range(..=(now, Ordinal::MAX));
-        let reservations: Vec<_> =
-            over.filter_map(|(_, ordinal)| Some(self.reservations.get(ordinal)?.id.clone())).collect();
+        let reservations: Vec<_> = over
+            .filter_map(|(_, ordinal)| Some(self.reservations.get(ordinal)?.id.clone()))
+            .collect();
         (!reservations.is_empty()).then_some(Event::FilesReleased { reservations, expired: true })
     }
 
@@ -193,7 +199,10 @@ impl State {
     pub(super) fn move_reservations(&mut self, millis: i64) {
         for (ordinal, one) in self.reservations.clone() {
             let until = one.until.map(|until| until + millis);
-            self.put_reservation(ordinal, Some(Arc::new(Reservation { until, ..Reservation::clone(&one) })));
+            self.put_reservation(
+                ordinal,
+                Some(Arc::new(Reservation { until, ..Reservation::clone(&one) })),
+            );
         }
     }
 
@@ -228,7 +237,10 @@ impl State {
             }
             let holder = |id| self.task(id).and_then(|task| Some(&task.open_attempt()?.agent));
             if one.task.as_ref().is_some_and(|id| holder(id) != Some(&one.agent)) {
-                wrong.push(format!("reservation {} belongs to a claim that is not {}'s", one.id, one.agent));
+                wrong.push(format!(
+                    "reservation {} belongs to a claim that is not {}'s",
+                    one.id, one.agent
+                ));
             }
             if one.task.is_none() && one.until.is_none() {
                 wrong.push(format!("reservation {} never ends", one.id));
@@ -257,7 +269,12 @@ pub(super) struct Holds {
 }
 
 impl Holds {
-    pub(super) fn replace_task(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
+    pub(super) fn replace_task(
+        &mut self,
+        ordinal: Ordinal,
+        old: Option<&Task>,
+        new: Option<&Task>,
+    ) {
         let (old, new) = (files_of(old), files_of(new));
         // A renewed lease changes nothing here, and patterns are expensive.
         if old != new {
@@ -266,7 +283,12 @@ impl Holds {
         }
     }
 
-    fn replace_reservation(&mut self, ordinal: Ordinal, old: Option<&Reservation>, new: Option<&Reservation>) {
+    fn replace_reservation(
+        &mut self,
+        ordinal: Ordinal,
+        old: Option<&Reservation>,
+        new: Option<&Reservation>,
+    ) {
         if let Some(old) = old {
             self.reservations.remove(&old.id);
             self.drop_patterns(Holder::Reservation(ordinal), &old.files);
@@ -297,7 +319,10 @@ impl Holds {
     fn add_patterns(&mut self, holder: Holder, files: &[String]) {
         for (number, pattern) in files.iter().map(|file| Pattern::new(file)).enumerate() {
             let Some(pattern) = pattern else { continue };
-            self.patterns.entry(pattern.key().to_owned()).or_default().insert((holder, number), pattern);
+            self.patterns
+                .entry(pattern.key().to_owned())
+                .or_default()
+                .insert((holder, number), pattern);
         }
     }
 
@@ -316,13 +341,17 @@ impl Holds {
     /// Patterns that may share a file with one of this key: at it, above it and below it.
     fn related<'a>(&'a self, key: &'a str) -> impl Iterator<Item = (Holder, &'a Pattern)> + 'a {
         let ends = key.match_indices('/').map(|(end, _)| end).chain([key.len()]);
-        let above = std::iter::once("").filter(|_| !key.is_empty()).chain(ends.map(|end| &key[..end]));
+        let above =
+            std::iter::once("").filter(|_| !key.is_empty()).chain(ends.map(|end| &key[..end]));
         let above = above.filter_map(|key| self.patterns.get(key));
         let from = self.patterns.range::<str, _>((Bound::Excluded(key), Bound::Unbounded));
-        let is_below =
-            move |other: &str| key.is_empty() || other.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'));
+        let is_below = move |other: &str| {
+            key.is_empty() || other.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'))
+        };
         // In the order of keys, `a-b` and the like lie between `a` and `a/b`.
-        let below = from.take_while(move |(other, _)| other.starts_with(key)).filter(move |(other, _)| is_below(other));
+        let below = from
+            .take_while(move |(other, _)| other.starts_with(key))
+            .filter(move |(other, _)| is_below(other));
         let all = above.chain(below.map(|(_, patterns)| patterns)).flatten();
         all.map(|((holder, _), pattern)| (*holder, pattern))
     }

@@ -1,5 +1,5 @@
-//! Going back to an earlier state without giving back what must never come back: an ended lease, a used attempt number,
-//! a dead process, a revoked role.
+//! Going back to an earlier state without giving back what must never come back: an ended lease, a
+//! used attempt number, a dead process, a revoked role.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,11 +14,12 @@ use super::time::{SECOND, Timestamp};
 use super::workflow::Workflow;
 
 impl State {
-    /// `target` as it can follow this state. Kept from the present are: the board's identity and place in history; the
-    /// living processes; the messages; the workflows with what they have spent; reservations without a task; and the
-    /// agents, while their counters are those of `target`. Every open attempt of `target` ends as released, uncounted,
-    /// and its task is available. A task's next attempt gets a number above every one that it ever had here, even if
-    /// the task was gone in between.
+    /// `target` as it can follow this state. Kept from the present are: the board's identity and
+    /// place in history; the living processes; the messages; the workflows with what they have
+    /// spent; reservations without a task; and the agents, while their counters are those of
+    /// `target`. Every open attempt of `target` ends as released, uncounted, and its task is
+    /// available. A task's next attempt gets a number above every one that it ever had here, even
+    /// if the task was gone in between.
     pub fn restored(&self, target: &Document, at: Timestamp) -> Document {
         let mut document = target.clone();
         let mut spent = self.spent_attempts();
@@ -40,7 +41,8 @@ impl State {
         let kept = self.reservations().filter(|one| one.task.is_none());
         document.reservations = kept.map(|one| (**one).clone()).collect();
         self.keep_spent(&mut document);
-        document.participants = self.participants.iter().map(|(id, one)| (id.clone(), (**one).clone())).collect();
+        document.participants =
+            self.participants.iter().map(|(id, one)| (id.clone(), (**one).clone())).collect();
         let present = self.board();
         document.board.undone = self.undone_by(target);
         document.board.schema_version = present.schema_version.max(target.board.schema_version);
@@ -56,13 +58,14 @@ impl State {
     fn undone_by(&self, target: &Document) -> Vec<Undone> {
         let present = self.board();
         let is_ours = target.board.board_id == present.board_id;
-        let newest = Undone { after: if is_ours { target.board.seq } else { 0 }, until: present.seq };
+        let newest =
+            Undone { after: if is_ours { target.board.seq } else { 0 }, until: present.seq };
         let surplus = (present.undone.len() + 1).saturating_sub(RESTORES_KEPT);
         present.undone.iter().copied().skip(surplus).chain([newest]).collect()
     }
 
-    /// Keeps budgets and what was spent as they are now, and counts checkpoints on above every number used. The
-    /// checkpoints themselves are those of `target`.
+    /// Keeps budgets and what was spent as they are now, and counts checkpoints on above every
+    /// number used. The checkpoints themselves are those of `target`.
     fn keep_spent(&self, document: &mut Document) {
         for workflow in self.workflows() {
             let then = document.workflows.remove(&workflow.id);
@@ -96,9 +99,14 @@ impl State {
     fn agents_with(&self, then: &BTreeMap<AgentId, Agent>) -> BTreeMap<AgentId, Agent> {
         let mut agents = then.clone();
         for agent in self.agents() {
-            let counted = then.get(&agent.id).map_or((0, 0), |then| (then.tasks_completed, then.tasks_failed));
+            let counted = then
+                .get(&agent.id)
+                .map_or((0, 0), |then| (then.tasks_completed, then.tasks_failed));
             let (tasks_completed, tasks_failed) = counted;
-            agents.insert(agent.id.clone(), Agent { tasks_completed, tasks_failed, ..Agent::clone(agent) });
+            agents.insert(
+                agent.id.clone(),
+                Agent { tasks_completed, tasks_failed, ..Agent::clone(agent) },
+            );
         }
         for agent in agents.values_mut() {
             agent.current_tasks.clear();

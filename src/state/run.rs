@@ -1,5 +1,5 @@
-//! Runs: work of a session, for a runner that meets its demands. A run is a task that `claim_task` never gives out; its
-//! lease, attempts, result and stop request are those of the task.
+//! Runs: work of a session, for a runner that meets its demands. A run is a task that `claim_task`
+//! never gives out; its lease, attempts, result and stop request are those of the task.
 
 mod follow;
 pub mod queue;
@@ -21,7 +21,9 @@ use super::event::{Event, NewTask};
 use super::guard::own_open;
 use super::id::{AgentId, SessionId, TaskId};
 use super::refusal::Refusal;
-use super::task::{Attempt, AttemptError, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskStatus};
+use super::task::{
+    Attempt, AttemptError, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskStatus,
+};
 use super::time::{MINUTE, SECOND, Timestamp};
 
 /// What makes a task a run.
@@ -119,7 +121,9 @@ impl ExecutionMode {
 }
 
 /// Status of a run. Derived from the task's status; never stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     Pending,
@@ -132,8 +136,15 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    pub const ALL: [Self; 7] =
-        [Self::Pending, Self::Claimed, Self::Running, Self::Stopping, Self::Completed, Self::Failed, Self::Stopped];
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Claimed,
+        Self::Running,
+        Self::Stopping,
+        Self::Completed,
+        Self::Failed,
+        Self::Stopped,
+    ];
 
     pub fn of(task: &Task) -> Self {
         match Self::of_status(task.status) {
@@ -229,14 +240,19 @@ impl State {
     }
 
     /// Live runs of the session, oldest first.
-    pub fn runs_of<'s>(&'s self, session: &SessionId) -> impl DoubleEndedIterator<Item = &'s Arc<Task>> + 's {
+    pub fn runs_of<'s>(
+        &'s self,
+        session: &SessionId,
+    ) -> impl DoubleEndedIterator<Item = &'s Arc<Task>> + 's {
         self.runs().of_session(session).filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
     /// Retired runs after `after`, newest first.
     pub fn newest_retired_runs(&self, after: Option<&TaskId>) -> Vec<&TaskId> {
         let mut retired: Vec<_> = self.retired().filter(|(_, stub)| stub.run).collect();
-        retired.sort_by(|(one, first), (other, second)| second.seq.cmp(&first.seq).then_with(|| one.cmp(other)));
+        retired.sort_by(|(one, first), (other, second)| {
+            second.seq.cmp(&first.seq).then_with(|| one.cmp(other))
+        });
         let place = after.and_then(|after| retired.iter().position(|(id, _)| *id == after));
         retired.into_iter().skip(place.map_or(0, |place| place + 1)).map(|(id, _)| id).collect()
     }
@@ -256,18 +272,31 @@ impl State {
     pub fn run_status(&self, id: &TaskId) -> Option<RunStatus> {
         match self.task(id) {
             Some(task) => task.run.is_some().then(|| RunStatus::of(task)),
-            None => self.retired_task(id).filter(|stub| stub.run).map(|stub| RunStatus::of_status(stub.status)),
+            None => self
+                .retired_task(id)
+                .filter(|stub| stub.run)
+                .map(|stub| RunStatus::of_status(stub.status)),
         }
     }
 
     /// The open attempt of run `id`, if `agent` holds it and `given`, if set, is its number.
-    pub fn own_run(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
+    pub fn own_run(
+        &self,
+        agent: &AgentId,
+        id: &TaskId,
+        given: Option<u32>,
+    ) -> Result<&Attempt, Refusal> {
         self.known_agent(agent)?;
         own_open(self.known_run(id)?.0, agent, given, run_over)
     }
 
     /// Checks that `actor` leads or created the run.
-    pub fn commands(&self, actor: Option<&AgentId>, task: &Task, action: &'static str) -> Result<(), Refusal> {
+    pub fn commands(
+        &self,
+        actor: Option<&AgentId>,
+        task: &Task,
+        action: &'static str,
+    ) -> Result<(), Refusal> {
         let created = task.run.as_ref().and_then(|run| run.created_by.as_ref());
         if actor.is_some() && actor == created {
             return Ok(());
@@ -280,18 +309,23 @@ impl State {
         })
     }
 
-    /// The pending run for `agent`: lowest priority number, then oldest. Looks at one run of each demand set.
+    /// The pending run for `agent`: lowest priority number, then oldest. Looks at one run of each
+    /// demand set.
     pub fn pick_run(&self, agent: &Agent, runner: Runner) -> Option<&Arc<Task>> {
         let mut best = None;
         for (demands, first) in self.runs().first_of_each() {
-            if best.is_none_or(|best| first < best) && runner.takes(demands) && demands.met_by(agent) {
+            if best.is_none_or(|best| first < best)
+                && runner.takes(demands)
+                && demands.met_by(agent)
+            {
                 best = Some(first);
             }
         }
         self.tasks.get(best?.1)
     }
 
-    /// The newest claim of `agent`, if it is a run and was not acted on: its reply may have been lost.
+    /// The newest claim of `agent`, if it is a run and was not acted on: its reply may have been
+    /// lost.
     pub fn unacted_run(&self, agent: &Agent) -> Option<&Arc<Task>> {
         let newest = self.task(agent.current_task.as_ref()?).filter(|task| task.run.is_some())?;
         newest.open_attempt().filter(|attempt| !attempt.acted)?;
@@ -307,7 +341,8 @@ impl State {
             }
             runs += count;
             if missing.len() < MISSING_NAMED {
-                let lacks = demands.missing_from(agent).into_iter().filter(|one| !missing.contains(one));
+                let lacks =
+                    demands.missing_from(agent).into_iter().filter(|one| !missing.contains(one));
                 missing.extend(lacks.collect::<Vec<_>>());
             }
         }
@@ -315,18 +350,24 @@ impl State {
         (runs, missing)
     }
 
-    /// Events for pending runs whose wait for a runner is over: they fail, unless a fitting runner is there but busy,
-    /// or claims are paused.
+    /// Events for pending runs whose wait for a runner is over: they fail, unless a fitting runner
+    /// is there but busy, or claims are paused.
     pub(super) fn unmatched(&self, now: Timestamp) -> Vec<Event> {
         let mut fits: BTreeMap<&Demands, bool> = BTreeMap::new();
         let (mut events, mut awaited) = (Vec::new(), Vec::new());
         let is_paused = self.board().paused.is_some();
         for task in self.runs().unmatched(now).filter_map(|ordinal| self.tasks.get(ordinal)) {
-            let is_awaited =
-                is_paused || *fits.entry(&task.demands).or_insert_with(|| self.has_runner_for(&task.demands, now));
-            match is_awaited {
-                true => awaited.push(task.id.clone()),
-                false => events.push(Event::RunFailed { run_id: task.id.clone(), error: self.no_match(task, now) }),
+            let is_awaited = is_paused
+                || *fits
+                    .entry(&task.demands)
+                    .or_insert_with(|| self.has_runner_for(&task.demands, now));
+            if is_awaited {
+                awaited.push(task.id.clone())
+            } else {
+                events.push(Event::RunFailed {
+                    run_id: task.id.clone(),
+                    error: self.no_match(task, now),
+                })
             }
         }
         if !awaited.is_empty() {
@@ -335,10 +376,12 @@ impl State {
         events
     }
 
-    /// Runners that are there. One that has room but has not called lately is not waited for, even if its process
-    /// lives.
+    /// Runners that are there. One that has room but has not called lately is not waited for, even
+    /// if its process lives.
     fn runners(&self, now: Timestamp) -> impl Iterator<Item = (&Arc<Agent>, Runner)> {
-        let is_there = move |agent: &Agent| !agent.has_room() || now.since(agent.last_heartbeat) <= RUNNER_LASTS;
+        let is_there = move |agent: &Agent| {
+            !agent.has_room() || now.since(agent.last_heartbeat) <= RUNNER_LASTS
+        };
         let runners = self.agents().filter_map(|agent| Some((agent, agent.runner?)));
         runners.filter(move |(agent, _)| is_there(agent))
     }
@@ -352,7 +395,9 @@ impl State {
         let runners = self.runners(now).count();
         let demands = task.demands.described();
         let demanded = if demands.is_empty() { "a runner".to_owned() } else { demands.join(", ") };
-        let message = format!("no runner met its demands within {seconds} s ({demanded}); runners there: {runners}");
+        let message = format!(
+            "no runner met its demands within {seconds} s ({demanded}); runners there: {runners}"
+        );
         AttemptError { category: "no_match".to_owned(), message }
     }
 }

@@ -1,5 +1,5 @@
-//! Sessions: each is one conversation with an agent. Runs start and resume it; results of its child runs are kept here
-//! until a run of it takes them over.
+//! Sessions: each is one conversation with an agent. Runs start and resume it; results of its child
+//! runs are kept here until a run of it takes them over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,11 +41,12 @@ pub struct Session {
     /// Results of ended child runs that no run of this session has taken over yet, oldest first
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ChildResult>,
-    /// True if the run that was to take the results over ended before it began: they wait for a run that somebody
-    /// creates, or for another result
+    /// True if the run that was to take the results over ended before it began: they wait for a
+    /// run that somebody creates, or for another result
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
-    /// What the newest run that somebody created asked for; runs that the board creates ask for the same
+    /// What the newest run that somebody created asked for; runs that the board creates ask for
+    /// the same
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Box<Asked>>,
     #[serde(default)]
@@ -64,17 +65,25 @@ pub struct Asked {
 
 impl Asked {
     pub fn of(run: &Task) -> Self {
-        Self { demands: Demands::clone(&run.demands), priority: run.priority, timeout_seconds: run.timeout_seconds }
+        Self {
+            demands: Demands::clone(&run.demands),
+            priority: run.priority,
+            timeout_seconds: run.timeout_seconds,
+        }
     }
 }
 
 impl Session {
-    /// Demands on a runner that resumes the session: where the conversation is takes precedence over what was asked
-    /// for.
+    /// Demands on a runner that resumes the session: where the conversation is takes precedence
+    /// over what was asked for.
     pub fn demands(&self) -> Demands {
         let affinity = self.affinity.demands();
         let asked = self.asked.as_deref().map(|asked| asked.demands.clone()).unwrap_or_default();
-        Demands { hostname: affinity.hostname.or(asked.hostname), profile: affinity.profile.or(asked.profile), ..asked }
+        Demands {
+            hostname: affinity.hostname.or(asked.hostname),
+            profile: affinity.profile.or(asked.profile),
+            ..asked
+        }
     }
 }
 
@@ -98,7 +107,11 @@ impl Affinity {
 
     /// Demands on a runner that resumes the session.
     pub fn demands(&self) -> Demands {
-        Demands { hostname: self.hostname.clone(), profile: self.profile.clone(), ..Demands::default() }
+        Demands {
+            hostname: self.hostname.clone(),
+            profile: self.profile.clone(),
+            ..Demands::default()
+        }
     }
 }
 
@@ -172,9 +185,13 @@ impl State {
         older.rev().filter_map(|(_, id)| self.sessions.get(id))
     }
 
-    pub fn child_sessions<'s>(&'s self, id: &'s SessionId) -> impl Iterator<Item = &'s Arc<Session>> {
+    pub fn child_sessions<'s>(
+        &'s self,
+        id: &'s SessionId,
+    ) -> impl Iterator<Item = &'s Arc<Session>> {
         let from = (id.clone(), SessionId::trusted(""));
-        let children = self.sessions.children.range(from..).take_while(move |(parent, _)| parent == id);
+        let children =
+            self.sessions.children.range(from..).take_while(move |(parent, _)| parent == id);
         children.filter_map(|(_, child)| self.sessions.get(child))
     }
 
@@ -188,21 +205,26 @@ impl State {
         self.run_status(session.last_run.as_ref()?)
     }
 
-    /// Checks that there is room for one more session, a child of `parent`. On a full board, returns the event that
-    /// retires the oldest sessions without live runs, results owed or children. The journal's tables keep them.
+    /// Checks that there is room for one more session, a child of `parent`. On a full board,
+    /// returns the event that retires the oldest sessions without live runs, results owed or
+    /// children. The journal's tables keep them.
     pub fn room_for_session(&self, parent: Option<&SessionId>) -> Result<Option<Event>, Refusal> {
         let count = self.sessions.by_id.len() + 1;
         if limit::RUN_SESSIONS.check(count).is_ok() {
             return Ok(None);
         }
-        let past = self.sessions_to_spare(parent).take(count - limit::RUN_SESSIONS.max + RETIRED_AT_ONCE);
+        let past =
+            self.sessions_to_spare(parent).take(count - limit::RUN_SESSIONS.max + RETIRED_AT_ONCE);
         let sessions: Vec<_> = past.map(|session| session.id.clone()).collect();
         limit::RUN_SESSIONS.check(count - sessions.len())?;
         Ok(Some(Event::SessionsRetired { sessions }))
     }
 
     /// Sessions that may retire, oldest first.
-    pub(super) fn sessions_to_spare(&self, parent: Option<&SessionId>) -> impl Iterator<Item = &Arc<Session>> {
+    pub(super) fn sessions_to_spare(
+        &self,
+        parent: Option<&SessionId>,
+    ) -> impl Iterator<Item = &Arc<Session>> {
         let oldest = self.sessions.by_creation.iter().filter_map(|(_, id)| self.session(id));
         oldest.filter(move |session| {
             session.results.is_empty()
@@ -224,7 +246,11 @@ impl State {
             wrong.push("the sessions are not indexed as they are".to_owned());
         }
         for session in self.sessions() {
-            if session.parent_session_id.as_ref().is_some_and(|parent| self.session(parent).is_none()) {
+            if session
+                .parent_session_id
+                .as_ref()
+                .is_some_and(|parent| self.session(parent).is_none())
+            {
                 wrong.push(format!("session {} has a parent that does not exist", session.id));
             }
             let last = session.last_run.as_ref();

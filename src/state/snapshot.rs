@@ -11,8 +11,8 @@ use super::time::Timestamp;
 
 pub const FORMAT: u32 = 1;
 
-/// `state-20260301T120000.000Z-1a2b3c4d.json`: the time when it was taken and the first 8 hex digits of the file's
-/// SHA-256. The names sort in the order in which they were taken.
+/// `state-20260301T120000.000Z-1a2b3c4d.json`: the time when it was taken and the first 8 hex
+/// digits of the file's SHA-256. The names sort in the order in which they were taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SnapshotName(String);
@@ -32,7 +32,8 @@ impl SnapshotName {
             b'x' => matches!(found, b'0'..=b'9' | b'a'..=b'f'),
             exact => found == exact,
         };
-        (name.len() == SHAPE.len() && name.bytes().zip(SHAPE.bytes()).all(fits)).then(|| Self(name.to_owned()))
+        (name.len() == SHAPE.len() && name.bytes().zip(SHAPE.bytes()).all(fits))
+            .then(|| Self(name.to_owned()))
     }
 
     pub fn checked(name: &str) -> Result<Self, Refusal> {
@@ -173,7 +174,9 @@ mod tests {
     #[test]
     fn what_is_no_name_is_no_path() {
         let good = "state-20260301T120000.123Z-1a2b3c4d.json";
-        for bad in ["", "../x", "/etc/passwd", "latest.json", "state-20260301T120000.123Z-1a2b3c4D.json"] {
+        for bad in
+            ["", "../x", "/etc/passwd", "latest.json", "state-20260301T120000.123Z-1a2b3c4D.json"]
+        {
             assert_eq!(SnapshotName::parse(bad), None, "{bad}");
         }
         for index in 0..good.len() {

@@ -1,4 +1,5 @@
-//! How far the board is: counts of its tasks by status, retired ones included, and the share that is done.
+//! How far the board is: counts of its tasks by status, retired ones included, and the share that
+//! is done.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +21,12 @@ pub struct Counts {
 impl Counts {
     /// Number of all tasks.
     pub fn total(&self) -> u64 {
-        self.available + self.claimed + self.in_progress + self.done + self.failed + self.called_off()
+        self.available
+            + self.claimed
+            + self.in_progress
+            + self.done
+            + self.failed
+            + self.called_off()
     }
 
     pub fn called_off(&self) -> u64 {

@@ -1,16 +1,17 @@
-//! A table of things numbered in order of creation. A lookup takes two steps however many there are: a search tree
-//! misses the processor's caches at every level, and a claim on a large board takes little else.
+//! A table of things numbered in order of creation. A lookup takes two steps however many there
+//! are: a search tree misses the processor's caches at every level, and a claim on a large board
+//! takes little else.
 
 use super::Ordinal;
 
-/// Numbers in one chunk. Most are in use while tasks are created in batches; messages and the like take numbers, too. A
-/// chunk without entries is freed.
+/// Numbers in one chunk. Most are in use while tasks are created in batches; messages and the like
+/// take numbers, too. A chunk without entries is freed.
 const CHUNK: usize = 64;
 
 type Chunk<T> = Box<[Option<T>; CHUNK]>;
 
 #[derive(Clone, Debug)]
-pub struct Table<T> {
+pub(super) struct Table<T> {
     chunks: Vec<Option<Chunk<T>>>,
     len: usize,
 }
@@ -22,17 +23,17 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    pub fn get(&self, ordinal: Ordinal) -> Option<&T> {
+    pub(super) fn get(&self, ordinal: Ordinal) -> Option<&T> {
         let (chunk, place) = position(ordinal);
         self.chunks.get(chunk)?.as_ref()?[place].as_ref()
     }
 
     /// Inserts `value` and returns the one that was there before.
-    pub fn insert(&mut self, ordinal: Ordinal, value: T) -> Option<T> {
+    pub(super) fn insert(&mut self, ordinal: Ordinal, value: T) -> Option<T> {
         let (chunk, place) = position(ordinal);
         if chunk >= self.chunks.len() {
             self.chunks.resize_with(chunk + 1, || None);
@@ -43,7 +44,7 @@ impl<T> Table<T> {
         old
     }
 
-    pub fn remove(&mut self, ordinal: Ordinal) -> Option<T> {
+    pub(super) fn remove(&mut self, ordinal: Ordinal) -> Option<T> {
         let (number, place) = position(ordinal);
         let chunk = self.chunks.get_mut(number)?;
         let old = chunk.as_mut()?[place].take()?;
@@ -55,19 +56,20 @@ impl<T> Table<T> {
     }
 
     /// All values, in the order of their numbers.
-    pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> {
+    pub(super) fn values(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.chunks.iter().flatten().flat_map(|chunk| chunk.iter().flatten())
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Ordinal, &T)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Ordinal, &T)> {
         self.starting_at(0)
     }
 
-    pub fn starting_at(&self, first: Ordinal) -> impl Iterator<Item = (Ordinal, &T)> {
+    pub(super) fn starting_at(&self, first: Ordinal) -> impl Iterator<Item = (Ordinal, &T)> {
         let (skipped, _) = position(first);
         let chunks = self.chunks.iter().enumerate().skip(skipped);
         let all = chunks.flat_map(|(number, chunk)| {
-            let entries = (number as Ordinal * CHUNK as Ordinal..).zip(chunk.iter().flat_map(|chunk| chunk.iter()));
+            let entries = (number as Ordinal * CHUNK as Ordinal..)
+                .zip(chunk.iter().flat_map(|chunk| chunk.iter()));
             entries.filter_map(|(ordinal, entry)| Some((ordinal, entry.as_ref()?)))
         });
         all.skip_while(move |(ordinal, _)| *ordinal < first)
@@ -106,7 +108,11 @@ mod tests {
         assert!(table.values().eq(map.values()));
         assert!(table.values().rev().eq(map.values().rev()));
         assert!(table.iter().eq(map.iter().map(|(ordinal, value)| (*ordinal, value))));
-        assert!(table.starting_at(ordinal).eq(map.range(ordinal..).map(|(ordinal, value)| (*ordinal, value))));
+        assert!(
+            table
+                .starting_at(ordinal)
+                .eq(map.range(ordinal..).map(|(ordinal, value)| (*ordinal, value)))
+        );
     }
 
     proptest! {
@@ -127,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_chunk_without_entries_is_given_back() {
-        let mut table: Table<u8> = [(1, 1), (CHUNK as Ordinal, 2), (CHUNK as Ordinal + 1, 3)].into_iter().collect();
+        let mut table: Table<u8> =
+            [(1, 1), (CHUNK as Ordinal, 2), (CHUNK as Ordinal + 1, 3)].into_iter().collect();
         table.remove(1);
         assert_eq!(table.chunks.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
         table.remove(CHUNK as Ordinal);

@@ -16,7 +16,9 @@ use super::time::Timestamp;
 pub const DEFAULT_PRIORITY: u8 = 5;
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 3;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     Available,
@@ -29,8 +31,15 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    pub const ALL: [Self; 7] =
-        [Self::Available, Self::Claimed, Self::InProgress, Self::Done, Self::Failed, Self::Cancelled, Self::Obsolete];
+    pub const ALL: [Self; 7] = [
+        Self::Available,
+        Self::Claimed,
+        Self::InProgress,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Obsolete,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +63,8 @@ impl TaskStatus {
         matches!(self, Self::Available | Self::Claimed | Self::InProgress)
     }
 
-    /// True if the task may retire from the live state. Failed tasks stay: they need somebody's attention.
+    /// True if the task may retire from the live state. Failed tasks stay: they need somebody's
+    /// attention.
     pub fn may_retire(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled | Self::Obsolete)
     }
@@ -126,7 +136,8 @@ pub struct Task {
     pub attempt: u32,
     #[serde(default = "default_max_attempts")]
     pub max_attempts: u32,
-    /// Attempts that do not count against max_attempts: ended by a clock step, released, or before a retry
+    /// Attempts that do not count against max_attempts: ended by a clock step, released, or before
+    /// a retry
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -137,7 +148,8 @@ pub struct Task {
     /// Files that work on the task has left
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// Data that an agent left for whoever works on the task next; gone when the task is done or reset
+    /// Data that an agent left for whoever works on the task next; gone when the task is done or
+    /// reset
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Arc<Map<String, Value>>>,
 }
@@ -237,8 +249,8 @@ impl fmt::Display for Source {
 /// Stands for the name of the plan that came without a file.
 pub const UNNAMED: &str = "-";
 
-/// What the plan last said about a task, each as the first 16 hex digits of its SHA-256, so that a change made on the
-/// board since does not count as a change of the plan.
+/// What the plan last said about a task, each as the first 16 hex digits of its SHA-256, so that a
+/// change made on the board since does not count as a change of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
     /// Hash of the title's words; of the title itself on older boards
@@ -247,7 +259,8 @@ pub struct Planned {
     pub content: String,
     /// Hash of priority, dependencies and tags
     pub settings: String,
-    /// True if the plan said that the task is done while an agent held it, which decides for itself
+    /// True if the plan said that the task is done while an agent held it, which decides for
+    /// itself
     #[serde(default, skip_serializing_if = "is_false")]
     pub ticked: bool,
     /// True if the plan said that the task is done: said again, it does not undo a reset
@@ -365,10 +378,12 @@ pub struct Attempt {
     pub claimed_at: Timestamp,
     /// When the lease of an open attempt ends, unless the agent calls
     pub lease_until: Timestamp,
-    /// True if a clock step moved lease_until and no call has renewed it since: its expiry does not count
+    /// True if a clock step moved lease_until and no call has renewed it since: its expiry does
+    /// not count
     #[serde(default, skip_serializing_if = "is_false")]
     pub stepped: bool,
-    /// Milliseconds that the clock has stepped since the claim; they do not count towards timeout_seconds
+    /// Milliseconds that the clock has stepped since the claim; they do not count towards
+    /// timeout_seconds
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub stepped_millis: i64,
     /// True if the agent has acted on the task since the claim, so that it knows of the claim
@@ -409,9 +424,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes a path in this worktree relative to its root, so that one file in five worktrees has one path.
+    /// Makes a path in this worktree relative to its root, so that one file in five worktrees has
+    /// one path.
     pub fn relative<'p>(&self, path: &'p str) -> &'p str {
-        let inside = self.worktree.as_deref().and_then(|root| path.strip_prefix(root)?.strip_prefix('/'));
+        let inside =
+            self.worktree.as_deref().and_then(|root| path.strip_prefix(root)?.strip_prefix('/'));
         inside.unwrap_or(path)
     }
 }

@@ -64,8 +64,8 @@ const TEXT: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
 const PLACES: [Range<usize>; 7] = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19, 20..23];
 
 impl Timestamp {
-    /// Written by hand, because each event and each slot of the state file has several times and a general formatter is
-    /// noticeably slower.
+    /// Written by hand, because each event and each slot of the state file has several times and a
+    /// general formatter is noticeably slower.
     fn text(self) -> Option<[u8; TEXT.len()]> {
         let time = Offset::UTC.to_datetime(jiff::Timestamp::from_millisecond(self.0).ok()?);
         let parts = [
@@ -109,7 +109,9 @@ impl Timestamp {
         let nanos = i32::from(millis) * 1_000_000;
         let (month, day) = (small(month)?, small(day)?);
         // Leap seconds are left to the general reader.
-        let time = DateTime::new(year, month, day, small(hour)?, small(minute)?, small(second)?, nanos).ok()?;
+        let time =
+            DateTime::new(year, month, day, small(hour)?, small(minute)?, small(second)?, nanos)
+                .ok()?;
         let time = Offset::UTC.to_timestamp(time).ok()?;
         is_separated.then(|| Self::from_millis(time.as_millisecond()))
     }
@@ -167,8 +169,12 @@ mod tests {
         let day_and_a_bit = 24 * 60 * MINUTE + 7 * MINUTE + 13 * SECOND + 17;
         for millis in (0..LATEST).step_by(31 * day_and_a_bit as usize).chain([LATEST]) {
             let time = Timestamp::from_millis(millis);
-            let text = jiff::Timestamp::from_millisecond(millis).map(|time| format!("{time:.3}")).unwrap();
-            assert_eq!((time.to_string(), Timestamp::from_text(text.as_bytes())), (text, Some(time)));
+            let text =
+                jiff::Timestamp::from_millisecond(millis).map(|time| format!("{time:.3}")).unwrap();
+            assert_eq!(
+                (time.to_string(), Timestamp::from_text(text.as_bytes())),
+                (text, Some(time))
+            );
         }
     }
 

@@ -1,8 +1,8 @@
-//! Workflows: the progress of an execution, its budget, and its newest checkpoints, so that whoever resumes it after an
-//! interruption goes on from there.
+//! Workflows: the progress of an execution, its budget, and its newest checkpoints, so that whoever
+//! resumes it after an interruption goes on from there.
 //!
-//! A workflow's checkpoints have places that are reused, the oldest first. A state file that is written in place then
-//! overwrites one text instead of growing.
+//! A workflow's checkpoints have places that are reused, the oldest first. A state file that is
+//! written in place then overwrites one text instead of growing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -95,7 +95,8 @@ pub struct ExecutionState {
     pub step: u64,
     #[serde(default = "pending")]
     pub status: String,
-    /// State by persona: last_updated, status, current_attempt, tokens_used, last_error, recovery_applied
+    /// State by persona: last_updated, status, current_attempt, tokens_used, last_error,
+    /// recovery_applied
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub persona_states: BTreeMap<String, Map<String, Value>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -163,7 +164,9 @@ impl Budget {
     /// True if `new` raises a bound that is set.
     pub fn is_raised_by(self, new: Self) -> bool {
         let raised = |old: Option<u64>, new: Option<u64>| matches!((old, new), (Some(old), Some(new)) if new > old);
-        raised(self.tokens, new.tokens) || raised(self.attempts, new.attempts) || raised(self.seconds, new.seconds)
+        raised(self.tokens, new.tokens)
+            || raised(self.attempts, new.attempts)
+            || raised(self.seconds, new.seconds)
     }
 }
 
@@ -188,7 +191,8 @@ impl Spent {
 
 impl Workflow {
     pub fn remaining(&self) -> Budget {
-        let left = |budget: Option<u64>, spent: u64| budget.map(|budget| budget.saturating_sub(spent));
+        let left =
+            |budget: Option<u64>, spent: u64| budget.map(|budget| budget.saturating_sub(spent));
         Budget {
             tokens: left(self.budget.tokens, self.spent.tokens),
             attempts: left(self.budget.attempts, self.spent.attempts),
@@ -217,7 +221,9 @@ impl State {
     /// Workflows after `id`, ordered by id.
     pub fn workflows_after(&self, id: Option<&WorkflowId>) -> impl Iterator<Item = &Arc<Workflow>> {
         let start = id.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-        self.workflows.range::<WorkflowId, _>((start, std::ops::Bound::Unbounded)).map(|(_, one)| one)
+        self.workflows
+            .range::<WorkflowId, _>((start, std::ops::Bound::Unbounded))
+            .map(|(_, one)| one)
     }
 
     pub fn workflow(&self, id: &WorkflowId) -> Option<&Arc<Workflow>> {
@@ -237,7 +243,10 @@ impl State {
     }
 
     /// Checkpoints of the workflow, newest first.
-    pub fn checkpoints_of(&self, workflow: &WorkflowId) -> impl DoubleEndedIterator<Item = &Arc<Checkpoint>> {
+    pub fn checkpoints_of(
+        &self,
+        workflow: &WorkflowId,
+    ) -> impl DoubleEndedIterator<Item = &Arc<Checkpoint>> {
         let places = self.progress.numbers.get(workflow).into_iter().flatten().rev();
         places.filter_map(|(_, place)| self.checkpoints.get(place))
     }
@@ -246,7 +255,8 @@ impl State {
     pub fn checkpoints_for(&self, task: &TaskId) -> impl Iterator<Item = &Arc<Checkpoint>> {
         let reset_at = self.task(task).and_then(|task| task.reset_at);
         let places = self.progress.tasks.get(task).into_iter().flatten().rev();
-        let places = places.take_while(move |(at, ..)| reset_at.is_none_or(|reset_at| *at > reset_at));
+        let places =
+            places.take_while(move |(at, ..)| reset_at.is_none_or(|reset_at| *at > reset_at));
         places.filter_map(|(.., place)| self.checkpoints.get(place))
     }
 
@@ -261,8 +271,13 @@ impl State {
         Some((workflow, workflow.exhausted()?))
     }
 
-    /// Place of the workflow's next checkpoint, and the places of those that it displaces: the oldest beyond `keep`.
-    pub fn next_place(&self, workflow: &WorkflowId, keep: usize) -> (CheckpointId, Vec<CheckpointId>) {
+    /// Place of the workflow's next checkpoint, and the places of those that it displaces: the
+    /// oldest beyond `keep`.
+    pub fn next_place(
+        &self,
+        workflow: &WorkflowId,
+        keep: usize,
+    ) -> (CheckpointId, Vec<CheckpointId>) {
         let none = BTreeMap::new();
         let known = self.progress.numbers.get(workflow).unwrap_or(&none);
         let surplus = (known.len() + 1).saturating_sub(keep.max(1));
@@ -276,28 +291,49 @@ impl State {
         (free.unwrap_or_else(|| CheckpointId::trusted(format!("{workflow}/0"))), leaving)
     }
 
-    /// The event that drops checkpoints that are too old. Of each workflow the newest sound one stays, and what is
-    /// newer.
+    /// The event that drops checkpoints that are too old. Of each workflow the newest sound one
+    /// stays, and what is newer.
     pub fn retire_checkpoints(&self, policy: &Policy, now: Timestamp) -> Option<Event> {
         let before = now + -policy.checkpoint_millis();
-        let aged = self.progress.aging.iter().take_while(|(oldest, _)| *oldest < before).take(AGED_AT_ONCE);
+        let aged = self
+            .progress
+            .aging
+            .iter()
+            .take_while(|(oldest, _)| *oldest < before)
+            .take(AGED_AT_ONCE);
         let old = aged.flat_map(|(_, workflow)| {
             let newest_first = self.checkpoints_of(workflow);
-            let behind = newest_first.skip_while(|one| one.damage().is_some()).skip(1).filter(|one| one.at < before);
+            let behind = newest_first
+                .skip_while(|one| one.damage().is_some())
+                .skip(1)
+                .filter(|one| one.at < before);
             behind.filter_map(|one| self.place_of(workflow, one.number))
         });
         let checkpoints: Vec<_> = old.cloned().collect();
-        (!checkpoints.is_empty()).then_some(Event::CheckpointsDropped { checkpoints, workflow: None, expired: true })
+        (!checkpoints.is_empty()).then_some(Event::CheckpointsDropped {
+            checkpoints,
+            workflow: None,
+            expired: true,
+        })
     }
 
-    /// Checks that there is room for one more workflow, perhaps by dropping the one unused for longest.
-    pub fn room_for_workflow(&self, policy: &Policy, now: Timestamp) -> Result<Option<Event>, Refusal> {
+    /// Checks that there is room for one more workflow, perhaps by dropping the one unused for
+    /// longest.
+    pub fn room_for_workflow(
+        &self,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Result<Option<Event>, Refusal> {
         let room = limit::WORKFLOWS.check(self.workflows.len() + 1);
         if room.is_ok() {
             return Ok(None);
         }
         let before = now + -policy.checkpoint_millis();
-        let unused = self.workflows.values().filter(|one| one.updated_at < before).min_by_key(|one| one.updated_at);
+        let unused = self
+            .workflows
+            .values()
+            .filter(|one| one.updated_at < before)
+            .min_by_key(|one| one.updated_at);
         match unused {
             Some(unused) => Ok(Some(self.workflow_dropped(&unused.id, true))),
             None => room.map(|()| None),
@@ -307,7 +343,11 @@ impl State {
     /// The event that drops a workflow with all that it had.
     pub fn workflow_dropped(&self, id: &WorkflowId, expired: bool) -> Event {
         let places = self.progress.numbers.get(id).into_iter().flat_map(BTreeMap::values);
-        Event::CheckpointsDropped { checkpoints: places.cloned().collect(), workflow: Some(id.clone()), expired }
+        Event::CheckpointsDropped {
+            checkpoints: places.cloned().collect(),
+            workflow: Some(id.clone()),
+            expired,
+        }
     }
 
     /// Place of the checkpoint with that number.
@@ -316,14 +356,20 @@ impl State {
     }
 
     /// Lets only leaders raise a bound that is set: an agent's budget is not its own to grant.
-    pub fn may_bound(&self, actor: Option<&AgentId>, old: Budget, new: Budget) -> Result<(), Refusal> {
+    pub fn may_bound(
+        &self,
+        actor: Option<&AgentId>,
+        old: Budget,
+        new: Budget,
+    ) -> Result<(), Refusal> {
         if old.is_raised_by(new) { self.leads(actor, "raise a budget") } else { Ok(()) }
     }
 
-    /// True if `agent` may work for `workflow`. An agent of a workflow with a budget stays with it, because in another
-    /// it could spend without end; leaders may change.
+    /// True if `agent` may work for `workflow`. An agent of a workflow with a budget stays with it,
+    /// because in another it could spend without end; leaders may change.
     pub fn may_join(&self, agent: &AgentId, workflow: &WorkflowId) -> bool {
-        let own = self.workflow_of(agent).filter(|own| own.id != *workflow && !own.budget.is_empty());
+        let own =
+            self.workflow_of(agent).filter(|own| own.id != *workflow && !own.budget.is_empty());
         own.is_none() || self.leads(Some(agent), "leave a workflow with a budget").is_ok()
     }
 
@@ -354,7 +400,10 @@ impl State {
         }
         if let Some((place, checkpoint)) = &saved.checkpoint {
             workflow.checkpoint = checkpoint.number;
-            self.put_checkpoint(place, Some(Arc::new(Checkpoint { at, ..Checkpoint::clone(checkpoint) })));
+            self.put_checkpoint(
+                place,
+                Some(Arc::new(Checkpoint { at, ..Checkpoint::clone(checkpoint) })),
+            );
         }
         for place in &saved.dropped {
             self.put_checkpoint(place, None);
@@ -363,7 +412,11 @@ impl State {
     }
 
     /// Drops checkpoints, and a workflow if given. What is already gone is no error.
-    pub(super) fn drop_checkpoints(&mut self, checkpoints: &[CheckpointId], workflow: Option<&WorkflowId>) {
+    pub(super) fn drop_checkpoints(
+        &mut self,
+        checkpoints: &[CheckpointId],
+        workflow: Option<&WorkflowId>,
+    ) {
         checkpoints.iter().for_each(|place| self.put_checkpoint(place, None));
         if let Some(workflow) = workflow {
             self.put_workflow(workflow, None);
@@ -380,7 +433,11 @@ impl State {
         self.undo.push(Undo::Checkpoint(id.clone(), old));
     }
 
-    pub(super) fn swap_workflow(&mut self, id: &WorkflowId, new: Option<Arc<Workflow>>) -> Option<Arc<Workflow>> {
+    pub(super) fn swap_workflow(
+        &mut self,
+        id: &WorkflowId,
+        new: Option<Arc<Workflow>>,
+    ) -> Option<Arc<Workflow>> {
         let old = match &new {
             Some(new) => self.workflows.insert(id.clone(), Arc::clone(new)),
             None => self.workflows.remove(id),
@@ -401,7 +458,8 @@ impl State {
         id: &CheckpointId,
         new: Option<Arc<Checkpoint>>,
     ) -> Option<Arc<Checkpoint>> {
-        let workflow = new.as_ref().or_else(|| self.checkpoints.get(id)).map(|one| one.workflow_id.clone());
+        let workflow =
+            new.as_ref().or_else(|| self.checkpoints.get(id)).map(|one| one.workflow_id.clone());
         let before = workflow.as_ref().and_then(|workflow| self.oldest_of(workflow));
         let old = match &new {
             Some(new) => self.checkpoints.insert(id.clone(), Arc::clone(new)),
@@ -419,7 +477,8 @@ impl State {
     /// Time of the oldest checkpoint of a workflow that has more than one.
     fn oldest_of(&self, workflow: &WorkflowId) -> Option<Timestamp> {
         let numbers = self.progress.numbers.get(workflow).filter(|numbers| numbers.len() > 1)?;
-        let oldest = numbers.values().filter_map(|place| self.checkpoints.get(place)).map(|one| one.at);
+        let oldest =
+            numbers.values().filter_map(|place| self.checkpoints.get(place)).map(|one| one.at);
         oldest.min()
     }
 
@@ -438,14 +497,23 @@ impl State {
         }
         for (id, one) in &self.checkpoints {
             fresh.swap_checkpoint(id, Some(Arc::clone(one)));
-            let stands = id.as_str().strip_prefix(one.workflow_id.as_str()).is_some_and(|rest| rest.starts_with('/'));
+            let stands = id
+                .as_str()
+                .strip_prefix(one.workflow_id.as_str())
+                .is_some_and(|rest| rest.starts_with('/'));
             let workflow = self.workflows.get(&one.workflow_id);
             if !stands || workflow.is_none_or(|workflow| workflow.checkpoint < one.number) {
-                wrong.push(format!("checkpoint {id} is number {} of {}", one.number, one.workflow_id));
+                wrong.push(format!(
+                    "checkpoint {id} is number {} of {}",
+                    one.number, one.workflow_id
+                ));
             }
         }
         if fresh.progress != self.progress {
-            wrong.push(format!("the progress is {:?} and should be {:?}", self.progress, fresh.progress));
+            wrong.push(format!(
+                "the progress is {:?} and should be {:?}",
+                self.progress, fresh.progress
+            ));
         }
     }
 }
@@ -481,7 +549,11 @@ impl Progress {
         if let Some(new) = new {
             self.numbers.entry(new.workflow_id.clone()).or_default().insert(new.number, id.clone());
             if let Some(task) = &new.task {
-                self.tasks.entry(task.clone()).or_default().insert((new.at, new.number, id.clone()));
+                self.tasks.entry(task.clone()).or_default().insert((
+                    new.at,
+                    new.number,
+                    id.clone(),
+                ));
             }
         }
     }

@@ -1,9 +1,10 @@
-//! What the file shows beside the state, for a person who opens it: `progress`, `attention`, and the title of the task
-//! that each agent works on.
+//! What the file shows beside the state, for a person who opens it: `progress`, `attention`, and
+//! the title of the task that each agent works on.
 //!
-//! All of it follows from the state, without the clock, so a reader of the state ignores it. Another build may derive
-//! other things, so nothing is computed anew at load: `derived_checksum` tells whether it is as it was written. It is
-//! the sum of one number for each of the two fields and each title, as in the state's own checksum.
+//! All of it follows from the state, without the clock, so a reader of the state ignores it.
+//! Another build may derive other things, so nothing is computed anew at load: `derived_checksum`
+//! tells whether it is as it was written. It is the sum of one number for each of the two fields
+//! and each title, as in the state's own checksum.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,12 +21,12 @@ use crate::state::document::Document;
 use crate::state::id::AgentId;
 use crate::state::standing::Counts;
 
-pub const CHECKSUM: &str = "derived_checksum";
-pub const PROGRESS: &str = "progress";
-pub const ATTENTION: &str = "attention";
+pub(super) const CHECKSUM: &str = "derived_checksum";
+pub(super) const PROGRESS: &str = "progress";
+pub(super) const ATTENTION: &str = "attention";
 /// The field of an agent that holds the title, and the one that it stands behind.
-pub const TITLE: &str = "current_task_title";
-pub const TASK: &str = "current_task";
+pub(super) const TITLE: &str = "current_task_title";
+pub(super) const TASK: &str = "current_task";
 
 /// The state file: the state, and what follows from it.
 #[derive(Serialize, JsonSchema)]
@@ -58,45 +59,48 @@ struct Attention {
 }
 
 /// The two fields of one state.
-pub struct Derived {
+pub(super) struct Derived {
     progress: Rendering,
     attention: Rendering,
 }
 
 impl Derived {
-    pub fn of(state: &State) -> io::Result<Self> {
+    pub(super) fn of(state: &State) -> io::Result<Self> {
         let counts = state.counts();
         let progress = Progress { percent: counts.percent(), counts };
-        let attention =
-            Attention { questions: state.questions(), parked: state.parked(None), stuck: state.stuck(None) };
+        let attention = Attention {
+            questions: state.questions(),
+            parked: state.parked(None),
+            stuck: state.stuck(None),
+        };
         Ok(Self { progress: Rendering::of(&progress)?, attention: Rendering::of(&attention)? })
     }
 
     /// Their part of the checksum.
-    pub fn sum(&self) -> u128 {
+    pub(super) fn sum(&self) -> u128 {
         self.progress.sum(PROGRESS, "").wrapping_add(self.attention.sum(ATTENTION, ""))
     }
 
-    pub fn push(&self, text: &mut Vec<u8>) {
+    pub(super) fn push(&self, text: &mut Vec<u8>) {
         self.progress.push_field(PROGRESS, text);
         self.attention.push_field(ATTENTION, text);
     }
 
     /// The two fields as a reader finds them.
-    pub fn fields(&self) -> io::Result<Map<String, Value>> {
+    pub(super) fn fields(&self) -> io::Result<Map<String, Value>> {
         let progress = (PROGRESS.to_owned(), self.progress.value()?);
         Ok(Map::from_iter([progress, (ATTENTION.to_owned(), self.attention.value()?)]))
     }
 }
 
 /// The title of the task that the agent works on.
-pub fn title<'s>(state: &'s State, agent: &Agent) -> Option<&'s str> {
+pub(super) fn title<'s>(state: &'s State, agent: &Agent) -> Option<&'s str> {
     let title = state.task(agent.current_task.as_ref()?)?.headline();
     Some(title.char_indices().nth(TEXT_SHOWN).map_or(title, |(end, _)| &title[..end]))
 }
 
 /// The number of a title in the checksum.
-pub fn sum_of_title(agent: &str, title: &str) -> io::Result<u128> {
+pub(super) fn sum_of_title(agent: &str, title: &str) -> io::Result<u128> {
     sum_of(TITLE, agent, &title)
 }
 
@@ -114,19 +118,24 @@ struct Titled {
     current_task_title: Option<String>,
 }
 
-/// Says why what the file shows beside the state is not what was written. A file of an older build shows nothing.
-pub fn fault(file: &[u8]) -> Option<String> {
-    let Ok(Read { progress, attention, agents, derived_checksum }) = serde_json::from_slice(file) else {
+/// Says why what the file shows beside the state is not what was written. A file of an older build
+/// shows nothing.
+pub(super) fn fault(file: &[u8]) -> Option<String> {
+    let Ok(Read { progress, attention, agents, derived_checksum }) = serde_json::from_slice(file)
+    else {
         return Some("what it shows beside the state is impossible".to_owned());
     };
     let Some(stated) = derived_checksum else {
-        return (progress.is_some() || attention.is_some()).then(|| format!("it has no {CHECKSUM}"));
+        return (progress.is_some() || attention.is_some())
+            .then(|| format!("it has no {CHECKSUM}"));
     };
     let fields = [(PROGRESS, progress), (ATTENTION, attention)];
     let fields = fields.into_iter().filter_map(|(name, value)| Some(sum_of(name, "", &value?)));
-    let titles = agents.iter().filter_map(|(id, agent)| Some((id, agent.current_task_title.as_ref()?)));
+    let titles =
+        agents.iter().filter_map(|(id, agent)| Some((id, agent.current_task_title.as_ref()?)));
     let titles = titles.map(|(id, title)| sum_of_title(id.as_str(), title));
     let sum = fields.chain(titles).try_fold(0, |sum: u128, one| Some(sum.wrapping_add(one.ok()?)));
-    (sum.map(hex).as_ref() != Some(&stated))
-        .then(|| format!("its {CHECKSUM} is {stated}, and what it shows beside the state has another"))
+    (sum.map(hex).as_ref() != Some(&stated)).then(|| {
+        format!("its {CHECKSUM} is {stated}, and what it shows beside the state has another")
+    })
 }

@@ -1,5 +1,6 @@
-//! Files that were found in the state file's place, put there by somebody other than a projection, and kept until they
-//! have been examined. Nothing here follows a link or opens what is not a regular file.
+//! Files that were found in the state file's place, put there by somebody other than a projection,
+//! and kept until they have been examined. Nothing here follows a link or opens what is not a
+//! regular file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -41,13 +42,15 @@ impl Replaced {
     }
 }
 
-/// Puts the finished file `new` in the place of the one at `path`, where `found` was a moment ago. The old file is
-/// kept, unless it is one of `left`, which projections have written, or `left` is empty, so that nothing is known of
-/// it. One of `left` stays under the name of `new` if it is to be `spared`; otherwise it is removed.
+/// Puts the finished file `new` in the place of the one at `path`, where `found` was a moment ago.
+/// The old file is kept, unless it is one of `left`, which projections have written, or `left` is
+/// empty, so that nothing is known of it. One of `left` stays under the name of `new` if it is to
+/// be `spared`; otherwise it is removed.
 ///
-/// Where names can be exchanged this is one step, so what is examined is what was saved over the old file a moment ago.
-/// The old file is removed instead of renamed over, so that its pages that have not reached the disk never will: after
-/// a rename over it, ext4 would write the new one out at once, and the next commit would wait for that.
+/// Where names can be exchanged this is one step, so what is examined is what was saved over the
+/// old file a moment ago. The old file is removed instead of renamed over, so that its pages that
+/// have not reached the disk never will: after a rename over it, ext4 would write the new one out
+/// at once, and the next commit would wait for that.
 pub fn replace(
     new: &Path,
     path: &Path,
@@ -81,11 +84,13 @@ pub fn replace(
                     _ => keep(new, path).map(Replaced::kept),
                 };
             }
-            // Either the old file is gone, or the new one is, because somebody is deleting the whole directory.
+            // Either the old file is gone, or the new one is, because somebody is deleting the
+            // whole directory.
             Err(Errno::NOENT) => {
                 fs::symlink_metadata(new)?;
             }
-            // The system or file system has no such call, and what was found may have been saved over since.
+            // The system or file system has no such call, and what was found may have been saved
+            // over since.
             Err(error) => {
                 let renamed_only = matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP);
                 let kept = match identity(path)? {
@@ -106,7 +111,8 @@ pub(super) fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
     let newest = numbers(dir).last().copied().unwrap_or_default();
     let mut behind = (u64::from(newest) + 1..).map(|number| waiting(dir, number));
     // The directory may not have been read completely, and no waiting file may be replaced.
-    let free = behind.find_map(|kept| identity(&kept).map(|found| found.is_none().then_some(kept)).transpose());
+    let free = behind
+        .find_map(|kept| identity(&kept).map(|found| found.is_none().then_some(kept)).transpose());
     let kept = free.ok_or(io::ErrorKind::AlreadyExists)??;
     fs::rename(file, &kept)?;
     Ok(kept)
@@ -120,7 +126,9 @@ pub fn is_irregular(path: &Path) -> bool {
 /// The content of a regular file, of at most the size that a board may reach.
 pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     if is_irregular(path) {
-        return Err("it is not a regular file (a link, a pipe, a directory or a device); it was not opened".to_owned());
+        return Err("it is not a regular file (a link, a pipe, a directory or a device); it was \
+                    not opened"
+            .to_owned());
     }
     match load::read(path) {
         Ok(Some(bytes)) => Ok(bytes),
@@ -146,8 +154,10 @@ fn numbers(dir: &Path) -> Vec<u32> {
 /// The names of rejected edits, newest first.
 pub fn all_rejected(dir: &Home) -> Vec<String> {
     let mark = format!("{}.{REJECTED}", dir.name());
-    let mut names: Vec<_> =
-        names(dir).into_iter().filter(|name| name.starts_with(&mark) && !name.ends_with(REASON)).collect();
+    let mut names: Vec<_> = names(dir)
+        .into_iter()
+        .filter(|name| name.starts_with(&mark) && !name.ends_with(REASON))
+        .collect();
     names.sort_unstable_by(|one, other| other.cmp(one));
     names
 }
@@ -165,7 +175,10 @@ pub fn reject(dir: &Home, file: &Path, reason: &str, now: Timestamp) -> io::Resu
         number => format!("{}.{REJECTED}{time}-{number}", dir.name()),
     };
     let is_free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
-    let path = (1..).map(|number| dir.join(name(number))).find(is_free).ok_or(io::ErrorKind::AlreadyExists)?;
+    let path = (1..)
+        .map(|number| dir.join(name(number)))
+        .find(is_free)
+        .ok_or(io::ErrorKind::AlreadyExists)?;
     let text = format!("{path}{REASON}", path = path.display());
     match fs::remove_file(&text) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,6 +1,8 @@
-//! A state file that somebody has edited, read leniently and compared with the state that it was made from.
+//! A state file that somebody has edited, read leniently and compared with the state that it was
+//! made from.
 //!
-//! Layout, order of fields and of tasks, a byte order mark, and `null` for a field that is left out make no difference.
+//! Layout, order of fields and of tasks, a byte order mark, and `null` for a field that is left out
+//! make no difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,14 +39,17 @@ pub struct Edited {
     fields: Map<String, Value>,
 }
 
-/// Reads `bytes`, or says why they are no edit of a state file. A reason shows nothing of what was in them.
+/// Reads `bytes`, or says why they are no edit of a state file. A reason shows nothing of what was
+/// in them.
 pub fn read(bytes: &[u8]) -> Result<Edited, String> {
     let bytes = bom::skip_bytes(bytes);
     let fields = match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) => return Err("it is not a JSON object, so no state file".to_owned()),
         Err(error) => {
-            return Err(format!("it is not a JSON object: a slip, or a save that was not finished ({error})"));
+            return Err(format!(
+                "it is not a JSON object: a slip, or a save that was not finished ({error})"
+            ));
         }
     };
     if strict::check(bytes).is_err() {
@@ -52,49 +57,72 @@ pub fn read(bytes: &[u8]) -> Result<Edited, String> {
     }
     match fields.get("schema_version").and_then(Value::as_u64) {
         Some(version) if (1..=u64::from(SCHEMA_VERSION)).contains(&version) => {}
-        Some(version) => return Err(format!("its schema_version is {version}, not 1 to {SCHEMA_VERSION}")),
+        Some(version) => {
+            return Err(format!("its schema_version is {version}, not 1 to {SCHEMA_VERSION}"));
+        }
         None => return Err("it has no schema_version".to_owned()),
     }
     let Some(board_id) = fields.get("board_id").and_then(Value::as_str).map(str::to_owned) else {
         return Err("it has no board_id".to_owned());
     };
-    let Some(seq) = fields.get("seq").and_then(Value::as_u64) else { return Err("it has no seq".to_owned()) };
+    let Some(seq) = fields.get("seq").and_then(Value::as_u64) else {
+        return Err("it has no seq".to_owned());
+    };
     let is_sound = matches!(recognise(bytes), Ok(Found::Sound(_)));
     let derived_is_sound = is_sound || derived::fault(bytes).is_none();
     Ok(Edited { board_id, seq, is_sound, derived_is_sound, fields })
 }
 
 impl Edited {
-    /// Whether it was written before the last boot: of what was written then, a power loss may have kept only some
-    /// pages.
+    /// Whether it was written before the last boot: of what was written then, a power loss may have
+    /// kept only some pages.
     pub fn is_of_another_boot(&self) -> bool {
         let layout = self.fields.get("layout");
-        layout.and_then(|layout| layout.get("boot")).and_then(Value::as_str).is_some_and(|written| written != boot())
+        layout
+            .and_then(|layout| layout.get("boot"))
+            .and_then(Value::as_str)
+            .is_some_and(|written| written != boot())
     }
 
     /// The task as the file has it.
     pub fn task(&self, id: &TaskId) -> Option<Task> {
         let tasks = self.fields.get("tasks")?.as_array()?;
-        let task = tasks.iter().find(|task| task.get("id").and_then(Value::as_str) == Some(id.as_str()))?;
+        let task = tasks
+            .iter()
+            .find(|task| task.get("id").and_then(Value::as_str) == Some(id.as_str()))?;
         serde_json::from_value(task.clone()).ok()
     }
 
-    /// Compares the file with `base`, the state at the file's own `seq`. Returns what was changed, or the paths of what
-    /// must not be changed by hand.
+    /// Compares the file with `base`, the state at the file's own `seq`. Returns what was changed,
+    /// or the paths of what must not be changed by hand.
     pub fn compare(&self, state: &State) -> Result<Edit, Vec<String>> {
         let base = &state.to_document();
         // Through text, like the file's own values, so that equal ones compare as equal.
         let shown = serde_json::to_vec(base).and_then(|text| serde_json::from_slice(&text));
-        let shown: Map<String, Value> = shown.map_err(|error| vec![format!("the state cannot be written: {error}")])?;
-        let mut found = Difference { edit: Edit { base_seq: self.seq, ..Edit::default() }, offences: Vec::new() };
+        let shown: Map<String, Value> =
+            shown.map_err(|error| vec![format!("the state cannot be written: {error}")])?;
+        let mut found = Difference {
+            edit: Edit { base_seq: self.seq, ..Edit::default() },
+            offences: Vec::new(),
+        };
         for key in keys(&shown, &self.fields) {
-            let (from, to) = (shown.get(key).unwrap_or(&Value::Null), self.fields.get(key).unwrap_or(&Value::Null));
+            let (from, to) = (
+                shown.get(key).unwrap_or(&Value::Null),
+                self.fields.get(key).unwrap_or(&Value::Null),
+            );
             match key.as_str() {
                 // Fields of the file, not of the state.
-                "checksum" | "layout" | derived::CHECKSUM | derived::PROGRESS | derived::ATTENTION => {}
+                "checksum"
+                | "layout"
+                | derived::CHECKSUM
+                | derived::PROGRESS
+                | derived::ATTENTION => {}
                 "agents" => found.untouched("agents", from, &without_titles(to)),
                 "goal" => found.edit.goal = found.text("goal", &base.board.goal, from, to),
-                "master_plan" => found.edit.master_plan = found.text("master_plan", &base.board.master_plan, from, to),
+                "master_plan" => {
+                    found.edit.master_plan =
+                        found.text("master_plan", &base.board.master_plan, from, to)
+                }
                 "tasks" => found.tasks(base, from, to),
                 // An older version, which knew none, has left them out.
                 "messages" if to.is_null() && base.messages.is_empty() => {}
@@ -109,16 +137,14 @@ impl Edited {
         if !self.derived_is_sound {
             found.derived(state, &self.fields);
         }
-        match found.offences.is_empty() {
-            true => Ok(found.edit),
-            false => Err(found.offences),
-        }
+        if found.offences.is_empty() { Ok(found.edit) } else { Err(found.offences) }
     }
 }
 
 /// The reasons as the file beside a rejected edit gives them.
 pub fn listed(reasons: &[String]) -> String {
-    let mut lines: Vec<_> = reasons.iter().take(REASONS).map(|reason| format!("- {}", single_line(reason))).collect();
+    let mut lines: Vec<_> =
+        reasons.iter().take(REASONS).map(|reason| format!("- {}", single_line(reason))).collect();
     if let Some(more) = reasons.len().checked_sub(REASONS).filter(|more| *more > 0) {
         lines.push(format!("- and {more} more"));
     }
@@ -176,7 +202,9 @@ impl Difference {
         }
         for agent in state.agents() {
             let title = derived::title(state, agent).map_or(Value::Null, Value::from);
-            let found = fields.get("agents").and_then(|agents| agents.get(agent.id.as_str())?.get(derived::TITLE));
+            let found = fields
+                .get("agents")
+                .and_then(|agents| agents.get(agent.id.as_str())?.get(derived::TITLE));
             let path = format!("agents.{}.{}", agent.id, derived::TITLE);
             self.unchanged(&path, (&title, found.unwrap_or(&Value::Null)), WHY);
         }
@@ -189,7 +217,10 @@ impl Difference {
         match (from, to) {
             (Value::Object(old), Value::Object(new)) => {
                 for key in keys(old, new) {
-                    let (old, new) = (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
+                    let (old, new) = (
+                        old.get(key).unwrap_or(&Value::Null),
+                        new.get(key).unwrap_or(&Value::Null),
+                    );
                     self.unchanged(&format!("{path}.{}", printable(key)), (old, new), why);
                 }
             }
@@ -201,7 +232,8 @@ impl Difference {
 
     fn tasks(&mut self, base: &Document, from: &Value, to: &Value) {
         let (Some(old), Some(new)) = (by_id(from), by_id(to)) else {
-            return self.offend("tasks", "it must be a list of tasks with an id each, and no id twice");
+            return self
+                .offend("tasks", "it must be a list of tasks with an id each, and no id twice");
         };
         for id in new.keys().filter(|id| !old.contains_key(*id)) {
             self.offend(&task_path(id), "it was added; use `callboard add`");
@@ -209,7 +241,8 @@ impl Difference {
         for task in &base.tasks {
             match new.get(task.id.as_str()) {
                 Some(to) => self.task(task, old[task.id.as_str()], to),
-                None => self.offend(&task_path(task.id.as_str()), "it was removed; use `callboard cancel`"),
+                None => self
+                    .offend(&task_path(task.id.as_str()), "it was removed; use `callboard cancel`"),
             }
         }
     }
@@ -219,18 +252,28 @@ impl Difference {
         let before = edit.clone();
         for key in keys(old, new) {
             let path = format!("{}.{}", task_path(base.id.as_str()), printable(key));
-            let values = (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
+            let values =
+                (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
             match key.as_str() {
                 "title" => edit.title = self.changed(&path, base.title.clone(), values, "a text"),
-                "description" => edit.description = self.text(&path, &base.description, values.0, values.1),
+                "description" => {
+                    edit.description = self.text(&path, &base.description, values.0, values.1)
+                }
                 "priority" => {
-                    edit.priority = self.changed(&path, i64::from(base.priority), values, "a number from 1 to 10");
+                    edit.priority = self.changed(
+                        &path,
+                        i64::from(base.priority),
+                        values,
+                        "a number from 1 to 10",
+                    );
                 }
                 "dependencies" => {
                     let ids = base.dependencies.iter().map(ToString::to_string).collect();
                     edit.dependencies = self.list(&path, ids, values, "a list of task ids");
                 }
-                "tags" => edit.tags = self.list(&path, base.tags.clone(), values, "a list of texts"),
+                "tags" => {
+                    edit.tags = self.list(&path, base.tags.clone(), values, "a list of texts")
+                }
                 "context" => edit.context = self.context(&path, base, values),
                 "order" => {}
                 _ => self.untouched(&path, values.0, values.1),
@@ -254,7 +297,12 @@ impl Difference {
         self.changed(path, from, (or_empty(old), or_empty(new)), shape)
     }
 
-    fn context(&mut self, path: &str, base: &Task, (old, new): (&Value, &Value)) -> Option<Changed<Context>> {
+    fn context(
+        &mut self,
+        path: &str,
+        base: &Task,
+        (old, new): (&Value, &Value),
+    ) -> Option<Changed<Context>> {
         if is_same(old, new) {
             return None;
         }
@@ -271,12 +319,14 @@ impl Difference {
         };
         for key in keys(old, new) {
             let known = ["files", "hints", "metadata"].contains(&key.as_str());
-            let values = (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
+            let values =
+                (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
             if !known {
                 self.untouched(&format!("{path}.{}", printable(key)), values.0, values.1);
             }
         }
-        let present: Map<_, _> = new.clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
+        let present: Map<_, _> =
+            new.clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
         let from = base.context.as_deref().cloned().unwrap_or_default();
         self.changed(path, from, (&Value::Null, &Value::Object(present)), shape)
     }
@@ -284,7 +334,15 @@ impl Difference {
 
 impl TaskEdit {
     fn untouched(id: TaskId) -> Self {
-        Self { id, title: None, description: None, priority: None, dependencies: None, context: None, tags: None }
+        Self {
+            id,
+            title: None,
+            description: None,
+            priority: None,
+            dependencies: None,
+            context: None,
+            tags: None,
+        }
     }
 }
 
@@ -295,17 +353,19 @@ fn keys<'a>(old: &'a Map<String, Value>, new: &'a Map<String, Value>) -> BTreeSe
 /// Whether both values say the same, as a field that is `null` and one that is left out do.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Object(one), Value::Object(other)) => keys(one, other)
-            .into_iter()
-            .all(|key| is_same(one.get(key).unwrap_or(&Value::Null), other.get(key).unwrap_or(&Value::Null))),
+        (Value::Object(one), Value::Object(other)) => keys(one, other).into_iter().all(|key| {
+            is_same(one.get(key).unwrap_or(&Value::Null), other.get(key).unwrap_or(&Value::Null))
+        }),
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_same(one, other))
         }
         _ => one == other,
     }
 }
 
-/// The list in the order that its `order` fields tell, and without them: in a flat file, entities may have moved.
+/// The list in the order that its `order` fields tell, and without them: in a flat file, entities
+/// may have moved.
 fn in_order(list: &Value) -> Value {
     let mut list = list.clone();
     if let Value::Array(entries) = &mut list {

@@ -30,7 +30,8 @@ impl FileIdentity {
 
 impl From<&std::fs::Metadata> for FileIdentity {
     fn from(metadata: &std::fs::Metadata) -> Self {
-        let mtime_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
+        let mtime_ns =
+            metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
         Self { dev: metadata.dev(), ino: metadata.ino(), size: metadata.size(), mtime_ns }
     }
 }
@@ -42,7 +43,8 @@ pub struct Left {
     pub files: Vec<FileIdentity>,
     /// The seq that it shows.
     pub seq: u64,
-    /// The boot ID of the system at that time: after a power loss, a file of the same identity may show less.
+    /// The boot ID of the system at that time: after a power loss, a file of the same identity may
+    /// show less.
     #[serde(default)]
     pub(super) boot: String,
 }
@@ -72,7 +74,7 @@ pub fn identity(path: &Path) -> io::Result<Option<FileIdentity>> {
     Ok(metadata(path)?.as_ref().map(FileIdentity::from))
 }
 
-pub fn metadata(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
+pub(super) fn metadata(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         metadata => metadata.map(Some),
@@ -80,7 +82,7 @@ pub fn metadata(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
 }
 
 /// Opens a file, without following a link or waiting for the other end of a pipe.
-pub fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
+pub(super) fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
     // The parent of a bare name is empty, and no directory.
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = private::read(dir, &path.file_name().unwrap_or_default().to_string_lossy())?;
@@ -88,7 +90,7 @@ pub fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
 }
 
 /// Fills `bytes` from offset `at` on, as far as the file goes; returns how many bytes were read.
-pub fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+pub(super) fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     let mut length = 0;
     while length < bytes.len() {
         match file.read_at(&mut bytes[length..], at + length as u64) {
@@ -101,7 +103,8 @@ pub fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Renames the file in `dir` to `<its name>.<suffix>-N` with the first free N, and returns its new path.
+/// Renames the file in `dir` to `<its name>.<suffix>-N` with the first free N, and returns its new
+/// path.
 pub fn set_aside(dir: impl Into<Home>, suffix: &str) -> io::Result<PathBuf> {
     let dir = dir.into();
     let mut number: u64 = 1;

@@ -1,29 +1,32 @@
-//! The state file with a slot for each entity, so that a commit writes what it changed and no more, whatever the
-//! board's size.
+//! The state file with a slot for each entity, so that a commit writes what it changed and no more,
+//! whatever the board's size.
 //!
 //! # A commit
 //!
-//! There are two files: the live one and, under a hidden name, the spare, which was live before. The slots that have
-//! changed since the spare was live are written into it, as far as they differ from its content, and the names are
-//! exchanged. A reader that still has the spare open would see it change, so first the kernel is asked for a write
-//! lease on it, which it grants only on a file that nobody else has open or mapped. If it does not, that commit copies
-//! the live file and writes into the copy. Nothing is synced: the journal is the truth, and after a power loss the
+//! There are two files: the live one and, under a hidden name, the spare, which was live before.
+//! The slots that have changed since the spare was live are written into it, as far as they differ
+//! from its content, and the names are exchanged. A reader that still has the spare open would see
+//! it change, so first the kernel is asked for a write lease on it, which it grants only on a file
+//! that nobody else has open or mapped. If it does not, that commit copies the live file and writes
+//! into the copy. Nothing is synced: the journal is the truth, and after a power loss the
 //! checksum shows whether all pages had arrived.
 //!
-//! A child of this process holds the files that were open at its fork until it execs another program, so a commit at
-//! that moment, too, may find the spare held and copy.
+//! A child of this process holds the files that were open at its fork until it execs another
+//! program, so a commit at that moment, too, may find the spare held and copy.
 //!
-//! A spare is used only if it surely was live once: it is one of those noted as left, has no second name (hard link),
-//! is of this generation, and is behind the live one. It is made invalid before the first slot is written and valid
-//! after the last, so a writer that dies in between leaves nothing that could be mistaken for a state file. Under the
-//! spare's name there may be somebody's edit instead, see `spare`.
+//! A spare is used only if it surely was live once: it is one of those noted as left, has no second
+//! name (hard link), is of this generation, and is behind the live one. It is made invalid before
+//! the first slot is written and valid after the last, so a writer that dies in between leaves
+//! nothing that could be mistaken for a state file. Under the spare's name there may be somebody's
+//! edit instead, see `spare`.
 //!
 //! # Several processes
 //!
-//! They take turns under the state file's lock, and no process reads the whole file again when its turn comes. Events
-//! tell each what has changed and when; where things are changes only by slots that are added at the end of a field,
-//! and those are read. A file of another generation is read as a whole. A process does not know what was changed before
-//! it started, so it uses no spare that is older than the file it started with: its first commit copies.
+//! They take turns under the state file's lock, and no process reads the whole file again when its
+//! turn comes. Events tell each what has changed and when; where things are changes only by slots
+//! that are added at the end of a field, and those are read. A file of another generation is read
+//! as a whole. A process does not know what was changed before it started, so it uses no spare that
+//! is older than the file it started with: its first commit copies.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -45,8 +48,8 @@ use crate::private::NO_ATIME;
 use crate::state::State;
 use crate::state::changed::Changed;
 
-/// Bytes per write of a new file: what comes in one write the kernel may keep as one folio, all of which each later
-/// commit would then walk.
+/// Bytes per write of a new file: what comes in one write the kernel may keep as one folio, all of
+/// which each later commit would then walk.
 const STEP: usize = 64 << 10;
 
 /// A file that a projection has left, and its header.
@@ -56,15 +59,16 @@ struct Known {
     header: Arc<Header>,
 }
 
-/// The live file, as a projection has left it. If this process left it, all is known without opening it.
-pub struct Live {
+/// The live file, as a projection has left it. If this process left it, all is known without
+/// opening it.
+pub(super) struct Live {
     identity: FileIdentity,
     file: Option<File>,
     header: Arc<Header>,
 }
 
 /// The file that another process has left in place.
-pub enum Seen {
+pub(super) enum Seen {
     /// None, or one that no projection has left last.
     Nothing,
     Whole,
@@ -72,7 +76,7 @@ pub enum Seen {
 }
 
 impl Seen {
-    pub fn look(dir: &Home, left: &[FileIdentity]) -> io::Result<Self> {
+    pub(super) fn look(dir: &Home, left: &[FileIdentity]) -> io::Result<Self> {
         let Some((file, identity)) = open_live(dir, left)? else { return Ok(Self::Nothing) };
         let header = Header::read(&file)?.filter(|header| header.layout.fits(identity.size));
         Ok(header.map_or(Self::Whole, |header| {
@@ -87,7 +91,8 @@ impl Live {
         match self.file.take() {
             Some(file) => Ok(Some(file)),
             None => {
-                let found = open_live(dir, left)?.filter(|(_, identity)| *identity == self.identity);
+                let found =
+                    open_live(dir, left)?.filter(|(_, identity)| *identity == self.identity);
                 Ok(found.map(|(file, _)| file))
             }
         }
@@ -103,8 +108,8 @@ impl Live {
     }
 }
 
-/// Opens the live file, if it is the last of `left`: an earlier one that somebody has put back lacks what was shown
-/// since.
+/// Opens the live file, if it is the last of `left`: an earlier one that somebody has put back
+/// lacks what was shown since.
 fn open_live(dir: &Home, left: &[FileIdentity]) -> io::Result<Option<(File, FileIdentity)>> {
     // No projection has left a file that cannot be opened.
     let Ok(Some(file)) = open_regular(&dir.file()) else { return Ok(None) };
@@ -114,7 +119,7 @@ fn open_live(dir: &Home, left: &[FileIdentity]) -> io::Result<Option<(File, File
 }
 
 #[derive(Debug, Default)]
-pub struct Flat {
+pub(super) struct Flat {
     /// What stands in which slot, if that is known.
     books: Option<Books>,
     /// The live file and the spare, if this process has left them.
@@ -126,15 +131,16 @@ pub struct Flat {
 
 impl Flat {
     /// Starts from the file that was loaded, with its books.
-    pub fn of(books: Books) -> Self {
+    pub(super) fn of(books: Books) -> Self {
         Self { books: Some(books), ..Self::default() }
     }
 
-    /// Writes a file that shows `state`, except its first part, into the spare or a new one. `changed` is what has
-    /// changed since the last file that was placed; after an error nothing is known any more. `own` is the live file if
-    /// this process has left it; `live` is given unless [`is_live`](Self::is_live) says that it is known. If all texts have fewer bytes than `least`,
-    /// nothing is written.
-    pub fn prepare(
+    /// Writes a file that shows `state`, except its first part, into the spare or a new one.
+    /// `changed` is what has changed since the last file that was placed; after an error
+    /// nothing is known any more. `own` is the live file if this process has left it; `live` is
+    /// given unless [`is_live`](Self::is_live) says that it is known. If all texts have fewer bytes
+    /// than `least`, nothing is written.
+    pub(super) fn prepare(
         &mut self,
         dir: &Home,
         state: &State,
@@ -143,8 +149,11 @@ impl Flat {
         left: &[FileIdentity],
         least: u64,
     ) -> io::Result<Prepared> {
-        let (live, known_spare) = match self.live.take().filter(|known| Some(known.identity) == own) {
-            Some(Known { identity, header }) => (Some(Live { identity, file: None, header }), self.spare.take()),
+        let (live, known_spare) = match self.live.take().filter(|known| Some(known.identity) == own)
+        {
+            Some(Known { identity, header }) => {
+                (Some(Live { identity, file: None, header }), self.spare.take())
+            }
             None => (live.map(|live| *live), None),
         };
         let live = live.filter(|live| {
@@ -153,7 +162,8 @@ impl Flat {
         });
         let mut books = self.books.take();
         let mut copied = None;
-        if let (Some(books), Some(mut live), Changed::Entities(changed)) = (&mut books, live, changed)
+        if let (Some(books), Some(mut live), Changed::Entities(changed)) =
+            (&mut books, live, changed)
             && books.follow(&live.header, live.file.as_ref(), changed)?
         {
             let updated = books.update(state, changed, live.header.seq)?;
@@ -164,7 +174,8 @@ impl Flat {
                 && books.knows_since(live.header.seq)
             {
                 let spare = take_spare(dir, books, &live, known_spare, left)?;
-                let mut prepared = spare.map_or(Ok(None), |spare| write_into(spare, books, state, &head))?;
+                let mut prepared =
+                    spare.map_or(Ok(None), |spare| write_into(spare, books, state, &head))?;
                 if prepared.is_none() {
                     let file = live.reopened(dir, left)?;
                     let copy = |file| copy_live(dir, books, &live, &file, state, &head, left);
@@ -180,7 +191,9 @@ impl Flat {
             copied = live.whole(dir, left)?;
         }
         let before = match (&books, changed, copied) {
-            (Some(books), Changed::Entities(changed), Some(file)) => Some(Before { books, changed, file }),
+            (Some(books), Changed::Entities(changed), Some(file)) => {
+                Some(Before { books, changed, file })
+            }
             _ => None,
         };
         let (books, text) = Books::arrange(state, before.as_ref())?;
@@ -200,24 +213,24 @@ impl Flat {
     }
 
     /// Whether `own`, which this process has left in place, is known without opening it.
-    pub fn is_live(&self, own: Option<FileIdentity>) -> bool {
+    pub(super) fn is_live(&self, own: Option<FileIdentity>) -> bool {
         self.live.as_ref().is_some_and(|known| Some(known.identity) == own)
     }
 
     /// Notes that the prepared file was placed, and that the one before it is the spare now.
-    pub fn exchange(&mut self, identity: FileIdentity) {
+    pub(super) fn exchange(&mut self, identity: FileIdentity) {
         let live = self.prepared.take().map(|header| Known { identity, header });
         self.spare = std::mem::replace(&mut self.live, live);
     }
 
     /// Forgets everything, because the prepared file was not placed.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
 }
 
 /// What became of writing a file with slots.
-pub enum Prepared {
+pub(super) enum Prepared {
     File(Unfinished),
     /// The board has become too small for one.
     Small,
@@ -242,12 +255,16 @@ fn take_spare(
     let mut options = std::fs::OpenOptions::new();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | NO_ATIME).bits().cast_signed();
     let path = spare::path(dir);
-    let Ok(file) = options.read(true).write(true).custom_flags(flags).open(&path) else { return Ok(None) };
+    let Ok(file) = options.read(true).write(true).custom_flags(flags).open(&path) else {
+        return Ok(None);
+    };
     let metadata = file.metadata()?;
     let identity = FileIdentity::from(&metadata);
     // With a second name (hard link) it is somebody's copy.
-    let is_ours =
-        metadata.is_file() && metadata.nlink() == 1 && metadata.mode() & 0o777 == 0o600 && left.contains(&identity);
+    let is_ours = metadata.is_file()
+        && metadata.nlink() == 1
+        && metadata.mode() & 0o777 == 0o600
+        && left.contains(&identity);
     if !is_ours {
         return Ok(None);
     }
@@ -266,13 +283,19 @@ fn take_spare(
 }
 
 /// Brings the spare up to date, except its first part; `None` when somebody has it open.
-fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io::Result<Option<Unfinished>> {
+fn write_into(
+    spare: Spare,
+    books: &mut Books,
+    state: &State,
+    head: &[u8],
+) -> io::Result<Option<Unfinished>> {
     let pieces = books.missing(&spare.header, state)?;
     // Until the lease is given back, whoever opens the file waits.
     let Asked::Granted(lease) = lease::ask(&spare.file) else { return Ok(None) };
     let mut there = Vec::new();
     let differs = differing(&spare.file, 0, head, &mut there)?;
-    // Somebody may have died while writing into it, within the same tick of the file system's clock.
+    // Somebody may have died while writing into it, within the same tick of the file system's
+    // clock.
     if parse_head(&there).is_none_or(|found| found.seq != spare.header.seq) {
         return Ok(None);
     }
@@ -291,7 +314,8 @@ fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io
     Ok(Some(Unfinished { path: spare.path, file: spare.file, head, written }))
 }
 
-/// The range of `text` that differs from what is in the file at `at`. `there` is a buffer to read into.
+/// The range of `text` that differs from what is in the file at `at`. `there` is a buffer to read
+/// into.
 fn differing(file: &File, at: u64, text: &[u8], there: &mut Vec<u8>) -> io::Result<Range<usize>> {
     there.resize(there.len().max(text.len()), 0);
     let there = &mut there[..text.len()];
@@ -299,7 +323,8 @@ fn differing(file: &File, at: u64, text: &[u8], there: &mut Vec<u8>) -> io::Resu
     if length < text.len() {
         return Ok(common(text.iter(), there[..length].iter())..text.len());
     }
-    let (Some(first), Some(last)) = (unlike(text, there).next(), unlike(text, there).next_back()) else {
+    let (Some(first), Some(last)) = (unlike(text, there).next(), unlike(text, there).next_back())
+    else {
         return Ok(length..length);
     };
     let (first, last) = (first * CHUNK, (last * CHUNK + CHUNK).min(length));
@@ -322,8 +347,9 @@ fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Copies the live file and brings the copy up to date, except its first part; `None` when somebody has written into
-/// the live file meanwhile, because the copy may then hold some of that between the slots.
+/// Copies the live file and brings the copy up to date, except its first part; `None` when somebody
+/// has written into the live file meanwhile, because the copy may then hold some of that between
+/// the slots.
 fn copy_live(
     dir: &Home,
     books: &mut Books,

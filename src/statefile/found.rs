@@ -11,8 +11,8 @@ use crate::state::document::Document;
 pub enum Found {
     /// Callboard's own, and unchanged since it was written.
     Sound(Box<Document>),
-    /// The file of the TypeScript broker that callboard replaces. Its board id is empty and its `seq` 0; `notes` say
-    /// what could not be taken over as it was.
+    /// The file of the TypeScript broker that callboard replaces. Its board id is empty and its
+    /// `seq` 0; `notes` say what could not be taken over as it was.
     Foreign { document: Box<Document>, notes: Vec<String> },
     /// Damaged, edited, or no state file at all.
     Unsound { reason: String },
@@ -32,6 +32,6 @@ pub enum LoadError {
     Io { path: PathBuf, source: io::Error },
 }
 
-pub fn unsound(reason: impl Into<String>) -> Found {
+pub(super) fn unsound(reason: impl Into<String>) -> Found {
     Found::Unsound { reason: reason.into() }
 }

@@ -14,7 +14,7 @@ use super::rendering::Rendering;
 const INDENTATION: &str = "\n    ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub(super) enum Shape {
     List,
     /// An object by id.
     Map,
@@ -22,7 +22,7 @@ pub enum Shape {
 
 /// One field of the document that holds many entities.
 #[derive(Debug)]
-pub struct Section<K, T> {
+pub(super) struct Section<K, T> {
     name: &'static str,
     shape: Shape,
     fragments: HashMap<K, Fragment<T>>,
@@ -42,25 +42,28 @@ struct Fragment<T> {
 
 /// Parts of the checksums.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sums {
+pub(super) struct Sums {
     pub state: u128,
     /// Of what the file shows beside the state.
     pub derived: u128,
 }
 
 impl Sums {
-    pub fn and(self, other: Self) -> Self {
-        Self { state: self.state.wrapping_add(other.state), derived: self.derived.wrapping_add(other.derived) }
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            state: self.state.wrapping_add(other.state),
+            derived: self.derived.wrapping_add(other.derived),
+        }
     }
 }
 
 impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
-    pub fn new(name: &'static str, shape: Shape) -> Self {
+    pub(super) fn new(name: &'static str, shape: Shape) -> Self {
         Self { name, shape, fragments: HashMap::new(), write: 0 }
     }
 
     /// Appends the field to `out` and returns the sum of its entities.
-    pub fn write<'a>(
+    pub(super) fn write<'a>(
         &mut self,
         out: &mut Vec<u8>,
         entities: impl Iterator<Item = (&'a K, &'a Arc<T>)>,
@@ -73,7 +76,7 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
     }
 
     /// Does this with the title of each agent's task.
-    pub fn write_titled<'a>(
+    pub(super) fn write_titled<'a>(
         &mut self,
         out: &mut Vec<u8>,
         entities: impl Iterator<Item = (&'a K, &'a Arc<T>, Option<&'a str>)>,
@@ -106,17 +109,27 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
     }
 
     #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.fragments.len()
     }
 
-    fn fragment(&mut self, key: &K, entity: &Arc<T>, title: Option<&str>) -> io::Result<&Fragment<T>> {
-        let is_current = |known: &Fragment<T>| Arc::ptr_eq(&known.entity, entity) && known.title.as_deref() == title;
+    fn fragment(
+        &mut self,
+        key: &K,
+        entity: &Arc<T>,
+        title: Option<&str>,
+    ) -> io::Result<&Fragment<T>> {
+        let is_current = |known: &Fragment<T>| {
+            Arc::ptr_eq(&known.entity, entity) && known.title.as_deref() == title
+        };
         if !self.fragments.get(key.borrow()).is_some_and(is_current) {
             let fragment = self.compose(key, entity, title)?;
             self.fragments.insert(key.clone(), fragment);
         }
-        let fragment = self.fragments.get_mut(key.borrow()).ok_or_else(|| io::Error::other("a fragment was lost"))?;
+        let fragment = self
+            .fragments
+            .get_mut(key.borrow())
+            .ok_or_else(|| io::Error::other("a fragment was lost"))?;
         fragment.used = self.write;
         Ok(fragment)
     }
@@ -129,9 +142,11 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
             Shape::Map => (Some(id), rendering.sum(self.name, id)),
         };
         let derived = title.map_or(Ok(0), |title| sum_of_title(id, title))?;
-        let titled = title.map(|title| rendering.with_field_behind(TASK, TITLE, title)).transpose()?;
+        let titled =
+            title.map(|title| rendering.with_field_behind(TASK, TITLE, title)).transpose()?;
         let text = titled.as_ref().unwrap_or(&rendering).text(key, "")?;
-        let (entity, title, sums) = (Arc::clone(entity), title.map(str::to_owned), Sums { state, derived });
+        let (entity, title, sums) =
+            (Arc::clone(entity), title.map(str::to_owned), Sums { state, derived });
         Ok(Fragment { entity, title, text, sums, used: 0 })
     }
 }

@@ -6,9 +6,9 @@ use super::Home;
 use super::file::{open_regular, read_up_to};
 use crate::state::document::SCHEMA_VERSION;
 
-/// The fields that tell whose file it is lie within this many bytes: at its start in a file with slots and in one of an
-/// older build, else at its end.
-pub const HEAD_BYTES: u64 = 4096;
+/// The fields that tell whose file it is lie within this many bytes: at its start in a file with
+/// slots and in one of an older build, else at its end.
+pub(super) const HEAD_BYTES: u64 = 4096;
 
 /// What those fields of a state file say, unverified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,8 @@ pub struct Head {
     pub seq: u64,
 }
 
-/// Reads the start of the file in `dir`, or its end. `None` when there is no file, or none that a [`Projection`] wrote.
+/// Reads the start of the file in `dir`, or its end. `None` when there is no file, or none that a
+/// [`Projection`] wrote.
 ///
 /// [`Projection`]: super::Projection
 pub fn seq_of(dir: impl Into<Home>) -> io::Result<Option<Head>> {
@@ -33,12 +34,12 @@ pub fn seq_of(dir: impl Into<Home>) -> io::Result<Option<Head>> {
     Ok(parse_end(&bytes[..length]))
 }
 
-pub fn parse_head(start: &[u8]) -> Option<Head> {
+pub(super) fn parse_head(start: &[u8]) -> Option<Head> {
     parse(start.strip_prefix(b"{")?.strip_prefix(VERSION)?)
 }
 
 /// Finds the fields in the last bytes of a file. No line within a field has so little indentation.
-pub fn parse_end(end: &[u8]) -> Option<Head> {
+pub(super) fn parse_end(end: &[u8]) -> Option<Head> {
     let end = end.trim_ascii_end().strip_suffix(b"\n}")?;
     let start = memchr::memmem::rfind(end, VERSION)? + VERSION.len();
     parse(&end[start..])
@@ -57,6 +58,7 @@ fn parse(rest: &[u8]) -> Option<Head> {
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
     let board_id = values.next()?.ok()?;
     let rest = rest[values.byte_offset()..].strip_prefix(b",\n  \"seq\": ")?;
-    let digits = rest.split(|byte| *byte == b',').next().filter(|digits| digits.len() < rest.len())?;
+    let digits =
+        rest.split(|byte| *byte == b',').next().filter(|digits| digits.len() < rest.len())?;
     Some(Head { board_id, seq: std::str::from_utf8(digits).ok()?.parse().ok()? })
 }

@@ -1,4 +1,5 @@
-//! Where the state file is: the board's directory, and the file's name, which the board's configuration may set.
+//! Where the state file is: the board's directory, and the file's name, which the board's
+//! configuration may set.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use crate::config;
 /// Name of the state file unless the board's configuration sets another.
 pub const FILE_NAME: &str = config::STATE_FILE;
 
-/// A board's directory that knows the name of the state file in it. What reads or writes that file takes one; from a
-/// mere path it is made by reading the configuration.
+/// A board's directory that knows the name of the state file in it. What reads or writes that file
+/// takes one; from a mere path it is made by reading the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     dir: Arc<Path>,
@@ -22,7 +23,8 @@ impl Home {
         Self { dir: dir.into(), name: name.into() }
     }
 
-    /// With the name that the configuration sets. One that cannot be read sets none; opening the board refuses it.
+    /// With the name that the configuration sets. One that cannot be read sets none; opening the
+    /// board refuses it.
     pub fn of(dir: &Path) -> Self {
         Self::new(dir, &config::load(dir).unwrap_or_default().state_file)
     }

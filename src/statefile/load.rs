@@ -26,7 +26,8 @@ use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
 use crate::state::task::Task;
 
-/// The largest file that is read, in bytes: more than a board grows to. A million tasks of a page each have 2 GB.
+/// The largest file that is read, in bytes: more than a board grows to. A million tasks of a page
+/// each have 2 GB.
 pub(super) const MAX_BYTES: u64 = 1 << 34;
 
 /// Reads and verifies the file in `dir`; `None` when there is none.
@@ -51,13 +52,14 @@ pub(super) fn load_to_write(dir: &Home) -> Result<Option<(Found, Option<Books>)>
 /// The smallest part that is worth a thread, in bytes.
 const LEAST_PART: usize = 256 << 10;
 
-/// Reads a sound flat file, its many tasks on all processors and slot by slot. `None` for every other file, which must
-/// be read as a whole to see what it is.
+/// Reads a sound flat file, its many tasks on all processors and slot by slot. `None` for every
+/// other file, which must be read as a whole to see what it is.
 pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
     let header = Header::parse(&bytes[..bytes.len().min(HEAD_BYTES as usize)])?;
     let Span { start, end, .. } = header.layout.tasks;
     let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
-    if !header.layout.fits(bytes.len() as u64) || &bytes[end..] != Field::Tasks.closing().as_bytes() {
+    if !header.layout.fits(bytes.len() as u64) || &bytes[end..] != Field::Tasks.closing().as_bytes()
+    {
         return None;
     }
     let mut rest = bytes[..start].to_vec();
@@ -67,10 +69,15 @@ pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
     rest.extend_from_slice(&bytes[end..]);
     let mut document: Document = serde_json::from_slice(&rest).ok()?;
     let orders: Orders = serde_json::from_slice(&rest).ok()?;
-    let tasks = read_tasks(&bytes[start..end], start as u64, processors().min((end - start) / LEAST_PART + 1))?;
+    let tasks = read_tasks(
+        &bytes[start..end],
+        start as u64,
+        processors().min((end - start) / LEAST_PART + 1),
+    )?;
     let mut sums = HashMap::new();
     let rest = numbers(&document, &orders, |entity, sum| _ = sums.insert(entity, sum)).ok()?;
-    let total = rest.wrapping_add(tasks.total).wrapping_add(sum_of("layout", "", &header.layout).ok()?);
+    let total =
+        rest.wrapping_add(tasks.total).wrapping_add(sum_of("layout", "", &header.layout).ok()?);
     if !is_checksum(&header.checksum, &document.board, total).ok()? {
         return None;
     }
@@ -100,14 +107,16 @@ pub(super) fn read_tasks(bytes: &[u8], at: u64, count: usize) -> Option<Tasks> {
     let parts = parts(bytes, count);
     let mut read = thread::scope(|scope| {
         // The first part's lists take in the others'.
-        let of = |part: &Range<usize>, shares| read_part(&bytes[part.clone()], at + part.start as u64, shares);
+        let of = |part: &Range<usize>, shares| {
+            read_part(&bytes[part.clone()], at + part.start as u64, shares)
+        };
         let (first, others) = parts.split_first()?;
         let begin = |part| (part, thread::Builder::new().spawn_scoped(scope, move || of(part, 1)));
         let others: Vec<_> = others.iter().map(begin).collect();
         // If there is no other thread, this one does it.
-        let others = others
-            .into_iter()
-            .map(|(part, thread)| thread.map_or_else(|_| of(part, 1), |thread| thread.join().ok().flatten()));
+        let others = others.into_iter().map(|(part, thread)| {
+            thread.map_or_else(|_| of(part, 1), |thread| thread.join().ok().flatten())
+        });
         std::iter::once(of(first, parts.len())).chain(others).collect::<Option<Vec<_>>>()
     })?;
     let mut tasks = read.remove(0);
@@ -121,7 +130,8 @@ pub(super) fn read_tasks(bytes: &[u8], at: u64, count: usize) -> Option<Tasks> {
     // There must be a comma before each text but the first.
     let mut live = tasks.found.iter().filter(|slot| slot.owner.is_some());
     let text = |slot: &layout::Found| &bytes[(slot.at - at) as usize..][..FIRST.len()];
-    let is_list = live.next().is_none_or(|first| text(first) == FIRST) && live.all(|slot| text(slot) == NEXT);
+    let is_list =
+        live.next().is_none_or(|first| text(first) == FIRST) && live.all(|slot| text(slot) == NEXT);
     is_list.then_some(tasks)
 }
 
@@ -130,7 +140,8 @@ fn parts(bytes: &[u8], count: usize) -> Vec<Range<usize>> {
     // No line within a text has so little indentation and opens a brace.
     let start = [NEXT, &b"{"[..]].concat();
     let next_slot = |from: usize| Some(from + memchr::memmem::find(&bytes[from..], &start)?);
-    let mut starts: Vec<_> = (1..count).filter_map(|part| next_slot(bytes.len() / count * part)).collect();
+    let mut starts: Vec<_> =
+        (1..count).filter_map(|part| next_slot(bytes.len() / count * part)).collect();
     starts.dedup();
     let ends = starts.clone().into_iter().chain([bytes.len()]);
     [0].into_iter().chain(starts).zip(ends).map(|(start, end)| start..end).collect()
@@ -140,7 +151,8 @@ fn parts(bytes: &[u8], count: usize) -> Vec<Range<usize>> {
 fn read_part(bytes: &[u8], at: u64, shares: usize) -> Option<Tasks> {
     let found = layout::slots(Field::Tasks, bytes, at)?;
     let room = found.len() * shares;
-    let (all, orders, sums) = (Vec::with_capacity(room), Vec::with_capacity(room), Vec::with_capacity(room));
+    let (all, orders, sums) =
+        (Vec::with_capacity(room), Vec::with_capacity(room), Vec::with_capacity(room));
     let mut tasks = Tasks { all, orders, sums, found, total: 0 };
     for slot in &mut tasks.found {
         let Some((owner, order)) = &mut slot.owner else { continue };
@@ -188,14 +200,16 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Reads the file on all processors, because most of the time goes into the memory pages that it is read into. Returns
-/// the number of bytes read.
+/// Reads the file on all processors, because most of the time goes into the memory pages that it is
+/// read into. Returns the number of bytes read.
 fn fill_by_parts(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
     let length = bytes.len().div_ceil(processors()).max(LEAST_PART);
     let mut parts = (0..).step_by(length).zip(bytes.chunks_mut(length));
     let Some((at, first)) = parts.next() else { return Ok(0) };
     let filled = thread::scope(|scope| {
-        let begin = |(at, part)| thread::Builder::new().spawn_scoped(scope, move || read_up_to(file, part, at));
+        let begin = |(at, part)| {
+            thread::Builder::new().spawn_scoped(scope, move || read_up_to(file, part, at))
+        };
         let others: Vec<_> = parts.map(begin).collect();
         let first = read_up_to(file, first, at)?;
         let ended = |_| Err(io::Error::other("a thread has ended"));
@@ -224,8 +238,8 @@ struct Marks {
     tasks: Option<IgnoredAny>,
 }
 
-/// What a flat file says about the order in which tasks and reservations were made, which need not be that of its
-/// slots.
+/// What a flat file says about the order in which tasks and reservations were made, which need not
+/// be that of its slots.
 #[derive(Default, Deserialize)]
 struct Orders {
     tasks: Vec<Order>,
@@ -289,16 +303,23 @@ fn verify(bytes: &[u8], marks: &Marks) -> Found {
         Ok(document) => document,
         Err(error) => return unsound(format!("a value in it is impossible: {error}")),
     };
-    let Some(stated) = marks.checksum.as_ref().and_then(Value::as_str) else { return unsound("it has no checksum") };
+    let Some(stated) = marks.checksum.as_ref().and_then(Value::as_str) else {
+        return unsound("it has no checksum");
+    };
     let (layout, orders) = match &marks.layout {
         None => (None, Orders::default()),
-        Some(layout) => match (Layout::deserialize(layout), serde_json::from_slice::<Orders>(bytes)) {
-            (Ok(layout), Ok(orders)) => (Some(layout), orders),
-            (Err(error), _) | (_, Err(error)) => return unsound(format!("its layout is impossible: {error}")),
-        },
+        Some(layout) => {
+            match (Layout::deserialize(layout), serde_json::from_slice::<Orders>(bytes)) {
+                (Ok(layout), Ok(orders)) => (Some(layout), orders),
+                (Err(error), _) | (_, Err(error)) => {
+                    return unsound(format!("its layout is impossible: {error}"));
+                }
+            }
+        }
     };
     let sums = layout.map_or(Ok(0), |layout| sum_of("layout", "", &layout));
-    let others = sums.and_then(|layout| Ok(numbers(&document, &orders, |_, _| {})?.wrapping_add(layout)));
+    let others =
+        sums.and_then(|layout| Ok(numbers(&document, &orders, |_, _| {})?.wrapping_add(layout)));
     match others.and_then(|others| is_checksum(stated, &document.board, others)) {
         Ok(false) => unsound(format!("its checksum is {stated}, and its content has another")),
         Ok(true) => {
@@ -319,15 +340,20 @@ fn sort<T>(list: &mut Vec<T>, orders: &[Order]) {
     }
 }
 
-/// Whether `stated` is the checksum of the board, with `others` for its entities and layout. In older files, the long
-/// fields have no numbers of their own.
+/// Whether `stated` is the checksum of the board, with `others` for its entities and layout. In
+/// older files, the long fields have no numbers of their own.
 fn is_checksum(stated: &str, board: &Board, others: u128) -> io::Result<bool> {
     Ok(stated == hex(others.wrapping_add(sum_of_board(board)?))
         || stated == hex(others.wrapping_add(sum_of("board", "", board)?)))
 }
 
-/// The entities' part of the checksum. `note` is given the number of each before its order is counted in.
-fn numbers(document: &Document, orders: &Orders, mut note: impl FnMut(Entity, u128)) -> io::Result<u128> {
+/// The entities' part of the checksum. `note` is given the number of each before its order is
+/// counted in.
+fn numbers(
+    document: &Document,
+    orders: &Orders,
+    mut note: impl FnMut(Entity, u128),
+) -> io::Result<u128> {
     let mut total = 0_u128;
     let mut add = |entity: Entity, sum: io::Result<u128>, order: u64| -> io::Result<()> {
         let sum = sum?;
@@ -375,7 +401,8 @@ fn in_turn(orders: &[Order]) -> impl Iterator<Item = u64> {
 
 #[cfg(test)]
 pub(super) fn checksum_of(document: &Document) -> io::Result<u128> {
-    Ok(numbers(document, &Orders::default(), |_, _| {})?.wrapping_add(sum_of_board(&document.board)?))
+    Ok(numbers(document, &Orders::default(), |_, _| {})?
+        .wrapping_add(sum_of_board(&document.board)?))
 }
 
 /// What no sound checksum excuses, because the state would take one entity for another.
@@ -405,8 +432,10 @@ fn impossible_beside_tasks(document: &Document) -> Option<String> {
     if let Some((id, _)) = document.workflows.iter().find(|(id, one)| **id != one.id) {
         return Some(format!("workflow {id} has another id inside"));
     }
-    if let Some((id, _)) =
-        document.checkpoints.iter().find(|(_, one)| !document.workflows.contains_key(&one.workflow_id))
+    if let Some((id, _)) = document
+        .checkpoints
+        .iter()
+        .find(|(_, one)| !document.workflows.contains_key(&one.workflow_id))
     {
         return Some(format!("checkpoint {id} has no workflow"));
     }

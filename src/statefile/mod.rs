@@ -1,18 +1,20 @@
-//! `mcp-state.json`: the whole live state, for anyone who opens the file. The journal is the truth, and this file its
-//! projection.
+//! `mcp-state.json`: the whole live state, for anyone who opens the file. The journal is the truth,
+//! and this file its projection.
 //!
-//! It is the JSON of a [`Document`](crate::state::document::Document) with a `checksum`: the sum modulo 2^128 of one
-//! number for the header, one for each of its long fields that is not empty, and one for each entity. The header is
-//! every field of the [`Board`](crate::state::document::Board); its long fields, `goal`, `master_plan`, `plans` and
-//! `spent_attempts`, enter the header's number as if they were empty. In older files they enter it as they are, and
-//! have no numbers of their own. A number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact
-//! JSON, with a NUL byte after each of the first two; a section is a field's name or `board`. Only an entity of a map
-//! has a key that is not empty.
+//! It is the JSON of a [`Document`](crate::state::document::Document) with a `checksum`: the sum
+//! modulo 2^128 of one number for the header, one for each of its long fields that is not empty,
+//! and one for each entity. The header is every field of the
+//! [`Board`](crate::state::document::Board); its long fields, `goal`, `master_plan`, `plans` and
+//! `spent_attempts`, enter the header's number as if they were empty. In older files they enter it
+//! as they are, and have no numbers of their own. A number is the first 16 bytes, big-endian, of
+//! the SHA-256 of section, key and compact JSON, with a NUL byte after each of the first two; a
+//! section is a field's name or `board`. Only an entity of a map has a key that is not empty.
 //!
-//! Up to 256 kB the file is `whole`: indented as `serde_json` does, what a person looks for first, `derived` fields
-//! among it, and last `schema_version`, `board_id`, `seq` and the checksums. A larger one is `flat`, where the system
-//! allows it: the same entities in slots, with a `layout`, and a checksum that covers their order, too. Either form can
-//! be loaded anywhere, and so can whole files of older builds, which begin with those four fields. An older build reads
+//! Up to 256 kB the file is `whole`: indented as `serde_json` does, what a person looks for first,
+//! `derived` fields among it, and last `schema_version`, `board_id`, `seq` and the checksums. A
+//! larger one is `flat`, where the system allows it: the same entities in slots, with a `layout`,
+//! and a checksum that covers their order, too. Either form can be loaded anywhere, and so can
+//! whole files of older builds, which begin with those four fields. An older build reads
 //! a whole file, finds no `seq` at its start, and writes the file anew in its own form.
 
 mod derived;

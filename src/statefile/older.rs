@@ -1,5 +1,5 @@
-//! The state file of the TypeScript broker that callboard replaces. It has no version, no leases and no checks, so it
-//! is read leniently, and notes say what could not stay as it was.
+//! The state file of the TypeScript broker that callboard replaces. It has no version, no leases
+//! and no checks, so it is read leniently, and notes say what could not stay as it was.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use crate::state::agent::{Agent, Discovery, Role};
 use crate::state::document::{Archived, Board, Document};
 use crate::state::id::{AgentId, DiscoveryId, TaskId};
 use crate::state::level;
-use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskResult, TaskStatus};
+use crate::state::task::{
+    Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskResult, TaskStatus,
+};
 use crate::state::time::Timestamp;
 use crate::{harmless, redact, strict};
 
@@ -84,17 +86,25 @@ struct OldDiscovery {
     created_at: Option<String>,
 }
 
-fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-pub fn import(bytes: &[u8]) -> Found {
+pub(super) fn import(bytes: &[u8]) -> Found {
     if let Err(error) = strict::check(bytes) {
-        return unsound(format!("it has no schema_version and is no older state file either: {error}"));
+        return unsound(format!(
+            "it has no schema_version and is no older state file either: {error}"
+        ));
     }
     let mut value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
-        Err(error) => return unsound(format!("it has no schema_version and is no older state file either: {error}")),
+        Err(error) => {
+            return unsound(format!(
+                "it has no schema_version and is no older state file either: {error}"
+            ));
+        }
     };
     harmless::value(&mut value);
     redact::value(&mut value);
@@ -158,7 +168,8 @@ fn unread(value: &Value, error: &serde_path_to_error::Error<serde_json::Error>) 
         .filter(|_| error.path().to_string().starts_with("tasks["));
     let of = id.map(|id| format!(" of task {id}")).unwrap_or_default();
     format!(
-        "it is a state file of the broker before callboard, and {}{of} cannot be read: {}; mend that in the file and try again",
+        "it is a state file of the broker before callboard, and {}{of} cannot be read: {}; mend \
+         that in the file and try again",
         error.path(),
         error.inner()
     )
@@ -196,7 +207,10 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
     let status = if stated.is_held() { TaskStatus::Available } else { stated };
     if stated.is_held() {
         let holder = old.claimed_by.as_deref().unwrap_or("nobody");
-        notes.push(format!("task {} was {stated} by {holder} without a lease; it is available again", old.id));
+        notes.push(format!(
+            "task {} was {stated} by {holder} without a lease; it is available again",
+            old.id
+        ));
     }
     let open = status == TaskStatus::Available;
     Task {
@@ -235,14 +249,22 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
     }
 }
 
-fn status(id: &str, old: Option<&str>, result: &mut Option<TaskResult>, notes: &mut Vec<String>) -> TaskStatus {
+fn status(
+    id: &str,
+    old: Option<&str>,
+    result: &mut Option<TaskResult>,
+    notes: &mut Vec<String>,
+) -> TaskStatus {
     let Some(old) = old else { return TaskStatus::Available };
     if let Some(known) = TaskStatus::ALL.into_iter().find(|status| status.as_str() == old) {
         return known;
     }
     // Failed asks for somebody's attention; available might repeat work that was done.
     notes.push(format!("task {id} had the unknown status {old}; it is failed"));
-    result.get_or_insert_default().error.get_or_insert_with(|| format!("imported with the unknown status {old}"));
+    result
+        .get_or_insert_default()
+        .error
+        .get_or_insert_with(|| format!("imported with the unknown status {old}"));
     TaskStatus::Failed
 }
 
@@ -256,7 +278,12 @@ fn priority(id: &str, old: Option<f64>, notes: &mut Vec<String>) -> u8 {
 }
 
 fn context(old: OldContext) -> Context {
-    Context { files: old.files, hints: old.hints, parent_task: old.parent_task, metadata: Default::default() }
+    Context {
+        files: old.files,
+        hints: old.hints,
+        parent_task: old.parent_task,
+        metadata: Default::default(),
+    }
 }
 
 fn result(old: OldResult) -> TaskResult {
@@ -301,7 +328,11 @@ fn agent(id: &str, old: &OldAgent, notes: &mut Vec<String>) -> Agent {
     }
 }
 
-fn discoveries(old: Vec<OldDiscovery>, board_created: Timestamp, notes: &mut Vec<String>) -> Vec<Discovery> {
+fn discoveries(
+    old: Vec<OldDiscovery>,
+    board_created: Timestamp,
+    notes: &mut Vec<String>,
+) -> Vec<Discovery> {
     let mut ids = HashSet::new();
     let mut discoveries = Vec::new();
     for old in old {
@@ -330,7 +361,9 @@ fn drop_unknown_dependencies(tasks: &mut [Task], notes: &mut Vec<String>) {
         let id = &task.id;
         task.dependencies.retain(|dependency| {
             if !ids.contains(dependency) {
-                notes.push(format!("task {id} depended on {dependency}, which does not exist; that was dropped"));
+                notes.push(format!(
+                    "task {id} depended on {dependency}, which does not exist; that was dropped"
+                ));
             }
             ids.contains(dependency) && seen.insert(dependency.clone())
         });
@@ -345,9 +378,11 @@ enum Visit {
     Closed,
 }
 
-/// Walks from each task to its dependencies, without recursion: a file may hold a chain of any length.
+/// Walks from each task to its dependencies, without recursion: a file may hold a chain of any
+/// length.
 fn drop_cycles(tasks: &mut [Task], notes: &mut Vec<String>) {
-    let places: HashMap<TaskId, usize> = tasks.iter().enumerate().map(|(at, task)| (task.id.clone(), at)).collect();
+    let places: HashMap<TaskId, usize> =
+        tasks.iter().enumerate().map(|(at, task)| (task.id.clone(), at)).collect();
     let mut visits = vec![Visit::Never; tasks.len()];
     for start in 0..tasks.len() {
         if visits[start] != Visit::Never {
@@ -362,7 +397,10 @@ fn drop_cycles(tasks: &mut [Task], notes: &mut Vec<String>) {
             };
             let below = places[dependency];
             if visits[below] == Visit::Open {
-                notes.push(format!("task {} depended on {dependency} in a cycle; that was dropped", tasks[at].id));
+                notes.push(format!(
+                    "task {} depended on {dependency} in a cycle; that was dropped",
+                    tasks[at].id
+                ));
                 tasks[at].dependencies.remove(next);
                 walk.push((at, next));
                 continue;

@@ -1,5 +1,5 @@
-//! The long fields of the board, which hardly change: goal and plan. They have numbers of their own in the checksum, so
-//! that a commit costs the same however long they are.
+//! The long fields of the board, which hardly change: goal and plan. They have numbers of their own
+//! in the checksum, so that a commit costs the same however long they are.
 
 use std::io;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use super::rendering::{Rendering, sum_of};
 use crate::state::document::Board;
 
 #[derive(Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     board: Board,
     /// The long fields' part of the checksum.
     sum: u128,
-    /// The fields as the file shows them, each with a comma behind it: the goal; the plan, with its versions; the
-    /// spent attempts.
+    /// The fields as the file shows them, each with a comma behind it: the goal; the plan, with
+    /// its versions; the spent attempts.
     pub goal: Vec<u8>,
     pub plan: Vec<u8>,
     pub spent: Vec<u8>,
 }
 
 impl Plan {
-    pub fn of(board: &Board) -> io::Result<Self> {
+    pub(super) fn of(board: &Board) -> io::Result<Self> {
         let Board { goal, master_plan, plans, spent_attempts, .. } = board;
         let sums = [
             number("goal", goal, goal.is_empty())?,
@@ -44,7 +44,7 @@ impl Plan {
     }
 
     /// `known`, if it is still the board's; else a new one.
-    pub fn known_or_of(known: Option<Self>, board: &Board) -> io::Result<Self> {
+    pub(super) fn known_or_of(known: Option<Self>, board: &Board) -> io::Result<Self> {
         match known.filter(|known| known.board.has_plan_of(board)) {
             Some(known) => Ok(known),
             None => Self::of(board),
@@ -52,17 +52,17 @@ impl Plan {
     }
 
     /// Bytes of all three texts.
-    pub fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         (self.goal.len() + self.plan.len() + self.spent.len()) as u64
     }
 
     /// Goal and plan in one text.
-    pub fn text(&self) -> Vec<u8> {
+    pub(super) fn text(&self) -> Vec<u8> {
         [self.goal.as_slice(), &self.plan].concat()
     }
 
     /// The header's part of the checksum, given its `short` form, together with the long fields'.
-    pub fn sum_with(&self, short: &Rendering) -> u128 {
+    pub(super) fn sum_with(&self, short: &Rendering) -> u128 {
         short.sum("board", "").wrapping_add(self.sum)
     }
 }
@@ -73,7 +73,7 @@ fn number(name: &str, value: &impl Serialize, is_empty: bool) -> io::Result<u128
 }
 
 /// The board without its long fields.
-pub fn short(board: &Board) -> Board {
+pub(super) fn short(board: &Board) -> Board {
     Board {
         board_id: board.board_id.clone(),
         goal: Arc::from(""),
@@ -86,6 +86,6 @@ pub fn short(board: &Board) -> Board {
     }
 }
 
-pub fn sum_of_board(board: &Board) -> io::Result<u128> {
+pub(super) fn sum_of_board(board: &Board) -> io::Result<u128> {
     Ok(Plan::of(board)?.sum_with(&Rendering::of(&short(board))?))
 }

@@ -17,11 +17,11 @@ use crate::failpoint;
 use crate::state::State;
 use crate::state::changed::Changed;
 
-/// Environment variable that makes every projection of this process write whole files, as where flat ones are not
-/// possible.
+/// Environment variable that makes every projection of this process write whole files, as where
+/// flat ones are not possible.
 pub const WHOLE_FILES: &str = "CALLBOARD_WHOLE_FILES";
-/// Environment variable for the size of a whole file, in bytes, from which on slots are written. All processes of a board
-/// must agree, so it is for tests.
+/// Environment variable for the size of a whole file, in bytes, from which on slots are written.
+/// All processes of a board must agree, so it is for tests.
 pub const SLOTS_FROM: &str = "CALLBOARD_SLOTS_FROM";
 
 /// The largest file that is written whole where slots are possible, in bytes.
@@ -29,11 +29,12 @@ const LARGEST_WHOLE: u64 = 256 << 10;
 /// A task takes at least this many bytes of a whole file.
 const LEAST_TASK: u64 = 256;
 
-/// Keeps the state file up to date: as a whole file while that is small, else with slots where the system allows it,
-/// which is found out by trying.
+/// Keeps the state file up to date: as a whole file while that is small, else with slots where the
+/// system allows it, which is found out by trying.
 ///
-/// Which of the two is written follows from the size of the file and from the form that it has, so that all processes
-/// agree; and between the two sizes at which it changes nothing changes back and forth.
+/// Which of the two is written follows from the size of the file and from the form that it has, so
+/// that all processes agree; and between the two sizes at which it changes nothing changes back and
+/// forth.
 #[derive(Debug)]
 pub struct Projection {
     pub(super) dir: Home,
@@ -93,26 +94,37 @@ impl Projection {
     /// A projection that writes slots as soon as a whole file would have more than `bytes`.
     pub fn with_slots_from(dir: impl Into<Home>, bytes: u64) -> Self {
         let (dir, way) = (dir.into(), Way::whole());
-        Self { dir, way, largest_whole: bytes, changed: Changed::default(), bytes: 0, written: 0, last: None }
+        Self {
+            dir,
+            way,
+            largest_whole: bytes,
+            changed: Changed::default(),
+            bytes: 0,
+            written: 0,
+            last: None,
+        }
     }
 
-    /// Loads the file like [`load()`], and goes on from it: the next state that is written must have grown from this
-    /// document.
+    /// Loads the file like [`load()`], and goes on from it: the next state that is written must
+    /// have grown from this document.
     pub fn load(&mut self) -> Result<Option<Found>, LoadError> {
         if self.largest_whole == u64::MAX {
             return load(&self.dir);
         }
         let (found, books) = load_to_write(&self.dir)?.unzip();
-        self.way = books.flatten().map_or_else(Way::whole, |books| Way::Flat(Box::new(Flat::of(books))));
+        self.way =
+            books.flatten().map_or_else(Way::whole, |books| Way::Flat(Box::new(Flat::of(books))));
         Ok(found)
     }
 
-    /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced to the disk.
+    /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced
+    /// to the disk.
     pub fn write(&mut self, state: &mut State) -> io::Result<()> {
         self.write_keeping(state, Left::default(), |_| Ok(())).map(drop)
     }
 
-    /// Replaces the file by `state` in two steps, see [`prepare`](Self::prepare) and [`place`](Self::place).
+    /// Replaces the file by `state` in two steps, see [`prepare`](Self::prepare) and
+    /// [`place`](Self::place).
     pub fn write_keeping(
         &mut self,
         state: &mut State,
@@ -123,21 +135,27 @@ impl Projection {
         self.place(unplaced, FileIdentity::of(&self.dir)?, note)
     }
 
-    /// Writes a file that shows `state`, to be placed or given up before the next is prepared. `found` is the file that
-    /// is in place.
-    pub fn prepare(&mut self, state: &mut State, found: Option<FileIdentity>, left: Left) -> io::Result<Unplaced> {
+    /// Writes a file that shows `state`, to be placed or given up before the next is prepared.
+    /// `found` is the file that is in place.
+    pub fn prepare(
+        &mut self,
+        state: &mut State,
+        found: Option<FileIdentity>,
+        left: Left,
+    ) -> io::Result<Unplaced> {
         self.changed = std::mem::take(&mut self.changed).and(state.take_changed());
-        // If others have written it twice within one tick of the file system's clock, it looks the same, but shows
-        // another event.
+        // If others have written it twice within one tick of the file system's clock, it looks the
+        // same, but shows another event.
         let own = found.filter(|found| self.shows(found) == Some(left.seq));
-        let file =
-            self.write_beside(state, own, &left.files).inspect_err(|_| spare::abandon(&self.dir, &left.files))?;
+        let file = self
+            .write_beside(state, own, &left.files)
+            .inspect_err(|_| spare::abandon(&self.dir, &left.files))?;
         Ok(Unplaced { file, seq: state.seq(), left })
     }
 
-    /// Puts the prepared file in its place, where `found` is. If no projection has left that, it is kept, and its new
-    /// path is returned. `note` is told what will have been left before the file is in place, so that a crash leaves no
-    /// file that nobody knows.
+    /// Puts the prepared file in its place, where `found` is. If no projection has left that, it is
+    /// kept, and its new path is returned. `note` is told what will have been left before the
+    /// file is in place, so that a crash leaves no file that nobody knows.
     pub fn place(
         &mut self,
         unplaced: Unplaced,
@@ -159,13 +177,16 @@ impl Projection {
         match placed {
             Ok((identity, replaced)) => {
                 match &mut self.way {
-                    way if replaced.renamed_only => (self.largest_whole, *way) = (u64::MAX, Way::whole()),
+                    way if replaced.renamed_only => {
+                        (self.largest_whole, *way) = (u64::MAX, Way::whole())
+                    }
                     Way::Flat(flat) => flat.exchange(identity),
                     Way::Whole(_) => {}
                 }
                 self.changed = Changed::default();
                 self.last = Some((identity, seq));
-                (self.bytes, self.written) = (identity.size, file.written as u64 + file.head.len() as u64);
+                (self.bytes, self.written) =
+                    (identity.size, file.written as u64 + file.head.len() as u64);
                 Ok(replaced.kept)
             }
             Err(error) => {
@@ -181,8 +202,8 @@ impl Projection {
         if let Way::Flat(flat) = &mut self.way {
             flat.forget();
         }
-        // The file under the spare's name may by now be one that somebody has saved. Errors are ignored, because the
-        // one that matters is another.
+        // The file under the spare's name may by now be one that somebody has saved. Errors are
+        // ignored, because the one that matters is another.
         let identity = file.file.metadata().ok().map(|metadata| FileIdentity::from(&metadata));
         for path in [&file.path, &spare::path(&self.dir)] {
             if identity.is_some() && file::identity(path).is_ok_and(|found| found == identity) {
@@ -191,8 +212,8 @@ impl Projection {
         }
     }
 
-    /// Writes the file in the form that its size and the file in place ask for. `own` is the latter if this projection
-    /// has left it.
+    /// Writes the file in the form that its size and the file in place ask for. `own` is the latter
+    /// if this projection has left it.
     fn write_beside(
         &mut self,
         state: &State,
@@ -205,7 +226,8 @@ impl Projection {
         };
         let mut live = if is_known { None } else { self.follow(left)? };
         if let Way::Flat(_) = self.way
-            && let Some(file) = self.write_slots(state, (own, live.take()), left, self.largest_whole / 4 * 3)?
+            && let Some(file) =
+                self.write_slots(state, (own, live.take()), left, self.largest_whole / 4 * 3)?
         {
             return Ok(file);
         }
@@ -237,7 +259,11 @@ impl Projection {
     }
 
     /// Writes a whole file; `None` if that is too large.
-    fn write_whole(&mut self, state: &State, left: &[FileIdentity]) -> io::Result<Option<Unfinished>> {
+    fn write_whole(
+        &mut self,
+        state: &State,
+        left: &[FileIdentity],
+    ) -> io::Result<Option<Unfinished>> {
         let Way::Whole(whole) = &mut self.way else { return Ok(None) };
         if state.live_tasks() as u64 * LEAST_TASK > self.largest_whole {
             return Ok(None);
@@ -248,11 +274,16 @@ impl Projection {
         }
         let mut file = spare::begin(&self.dir, left)?;
         file.write_all(text)?;
-        Ok(Some(Unfinished { path: spare::unfinished(&self.dir), file, head: Vec::new(), written: text.len() }))
+        Ok(Some(Unfinished {
+            path: spare::unfinished(&self.dir),
+            file,
+            head: Vec::new(),
+            written: text.len(),
+        }))
     }
 
-    /// Writes a file with slots; `None` if they are not possible, or if the board takes fewer bytes than `least`. From
-    /// then on whole files are written.
+    /// Writes a file with slots; `None` if they are not possible, or if the board takes fewer bytes
+    /// than `least`. From then on whole files are written.
     fn write_slots(
         &mut self,
         state: &State,
@@ -270,7 +301,8 @@ impl Projection {
         Ok(None)
     }
 
-    /// The seq that `found` shows, if this projection was the last to place a file and it is that one.
+    /// The seq that `found` shows, if this projection was the last to place a file and it is that
+    /// one.
     pub fn shows(&self, found: &FileIdentity) -> Option<u64> {
         self.last.filter(|(last, _)| last == found).map(|(_, seq)| seq)
     }

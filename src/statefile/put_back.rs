@@ -1,4 +1,5 @@
-//! An old state file that somebody has put in the place of a newer one: sound, of this board, and of the past.
+//! An old state file that somebody has put in the place of a newer one: sound, of this board, and
+//! of the past.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -20,20 +21,24 @@ pub struct PutBack {
     pub kept: PathBuf,
 }
 
-/// Checks whether the file in `dir` is behind event `head` because somebody has put it there; if so, keeps it under
-/// another name, too. A file that a process merely died before replacing is older than the first event that it lacks,
-/// of which `happened` tells the time: its inode has not been touched since.
+/// Checks whether the file in `dir` is behind event `head` because somebody has put it there; if
+/// so, keeps it under another name, too. A file that a process merely died before replacing is
+/// older than the first event that it lacks, of which `happened` tells the time: its inode has not
+/// been touched since.
 pub fn keep_put_back(
     dir: &Home,
     board_id: &str,
     head: u64,
     happened: impl FnOnce(u64) -> Option<Timestamp>,
 ) -> io::Result<Option<PutBack>> {
-    let Some(shown) = seq_of(dir)?.filter(|shown| shown.board_id == board_id && shown.seq < head) else {
+    let Some(shown) = seq_of(dir)?.filter(|shown| shown.board_id == board_id && shown.seq < head)
+    else {
         return Ok(None);
     };
     let metadata = fs::symlink_metadata(dir.file())?;
-    let changed = Timestamp::from_millis(metadata.ctime().saturating_mul(1_000) + metadata.ctime_nsec() / 1_000_000);
+    let changed = Timestamp::from_millis(
+        metadata.ctime().saturating_mul(1_000) + metadata.ctime_nsec() / 1_000_000,
+    );
     if happened(shown.seq + 1).is_none_or(|happened| changed <= happened) {
         return Ok(None);
     }

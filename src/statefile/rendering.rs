@@ -1,5 +1,5 @@
-//! An entity's JSON, made once: its number in the checksum is computed from the compact form, and the file shows the
-//! same indented.
+//! An entity's JSON, made once: its number in the checksum is computed from the compact form, and
+//! the file shows the same indented.
 
 use std::io;
 
@@ -15,28 +15,28 @@ const INDENTATION: usize = 2;
 const USUAL: usize = 1 << 10;
 
 #[derive(Debug)]
-pub struct Rendering {
+pub(super) struct Rendering {
     compact: Vec<u8>,
 }
 
 impl Rendering {
-    pub fn of(entity: &impl Serialize) -> io::Result<Self> {
+    pub(super) fn of(entity: &impl Serialize) -> io::Result<Self> {
         let mut compact = Vec::with_capacity(USUAL);
         serde_json::to_writer(&mut compact, entity)?;
         Ok(Self { compact })
     }
 
     /// A rendering of JSON that is already compact.
-    pub fn of_compact(json: String) -> Self {
+    pub(super) fn of_compact(json: String) -> Self {
         Self { compact: json.into_bytes() }
     }
 
-    pub fn value(&self) -> io::Result<Value> {
+    pub(super) fn value(&self) -> io::Result<Value> {
         Ok(serde_json::from_slice(&self.compact)?)
     }
 
     /// The number in the checksum of the entity that `section` has under `key`.
-    pub fn sum(&self, section: &str, key: &str) -> u128 {
+    pub(super) fn sum(&self, section: &str, key: &str) -> u128 {
         let mut digest = Sha256::new();
         for part in [section, key] {
             digest.update(part);
@@ -47,8 +47,9 @@ impl Rendering {
         hash.iter().take(16).fold(0, |sum, byte| (sum << 8) | u128::from(*byte))
     }
 
-    /// The indented text, after its key if the section is a map, and with `first` before its first field.
-    pub fn text(&self, key: Option<&str>, first: &str) -> io::Result<String> {
+    /// The indented text, after its key if the section is a map, and with `first` before its first
+    /// field.
+    pub(super) fn text(&self, key: Option<&str>, first: &str) -> io::Result<String> {
         let mut text = Vec::with_capacity(2 * self.compact.len());
         if let Some(key) = key {
             serde_json::to_writer(&mut text, key)?;
@@ -59,31 +60,39 @@ impl Rendering {
     }
 
     /// Appends the indented text as the field `name` of the document, with a comma behind it.
-    pub fn push_field(&self, name: &str, text: &mut Vec<u8>) {
+    pub(super) fn push_field(&self, name: &str, text: &mut Vec<u8>) {
         text.extend_from_slice(format!("\n  \"{name}\": ").as_bytes());
         in_lines(&self.compact, FIELD, "", text);
         text.push(b',');
     }
 
     /// The rendering with the field `name` behind the field `before`, whose value is a string.
-    pub fn with_field_behind(&self, before: &str, name: &str, value: &str) -> io::Result<Self> {
+    pub(super) fn with_field_behind(
+        &self,
+        before: &str,
+        name: &str,
+        value: &str,
+    ) -> io::Result<Self> {
         // Within a string, a quotation mark has a backslash before it and no comma.
         let mark = format!(",\"{before}\":\"");
         let start = memchr::memmem::find(&self.compact, mark.as_bytes());
-        let start = start.ok_or_else(|| io::Error::other(format!("there is no {before}")))? + mark.len();
+        let start =
+            start.ok_or_else(|| io::Error::other(format!("there is no {before}")))? + mark.len();
         let end = start + string_length(&self.compact[start..]);
         let field = format!(",\"{name}\":{}", serde_json::to_string(value)?);
-        Ok(Self { compact: [&self.compact[..end], field.as_bytes(), &self.compact[end..]].concat() })
+        Ok(Self {
+            compact: [&self.compact[..end], field.as_bytes(), &self.compact[end..]].concat(),
+        })
     }
 }
 
 /// The number of one entity in the checksum.
-pub fn sum_of(section: &str, key: &str, entity: &impl Serialize) -> io::Result<u128> {
+pub(super) fn sum_of(section: &str, key: &str, entity: &impl Serialize) -> io::Result<u128> {
     Ok(Rendering::of(entity)?.sum(section, key))
 }
 
 /// A checksum as it stands in the file.
-pub fn hex(checksum: u128) -> String {
+pub(super) fn hex(checksum: u128) -> String {
     format!("{checksum:032x}")
 }
 

@@ -1,10 +1,10 @@
 //! The hidden names beside the state file, and to whom the files under them belong.
 //!
-//! A new file is written under one name, which nothing else ever gets, so what a process that died has left there is
-//! nobody's. Before it is placed, it is noted as left and gets the other name, the spare's, which is then exchanged
-//! with the state file's. So the file under the spare's name is one that was left or, if a process died right after the
-//! exchange or could not move the file away, one that somebody had saved. Therefore a file there that no projection has
-//! left is kept.
+//! A new file is written under one name, which nothing else ever gets, so what a process that died
+//! has left there is nobody's. Before it is placed, it is noted as left and gets the other name,
+//! the spare's, which is then exchanged with the state file's. So the file under the spare's name
+//! is one that was left or, if a process died right after the exchange or could not move the file
+//! away, one that somebody had saved. Therefore a file there that no projection has left is kept.
 
 use std::fs::File;
 use std::io;
@@ -23,37 +23,39 @@ use crate::clock::boot;
 /// The name of the spare, the file that was in place before.
 pub const NAME: &str = ".mcp-state.json.spare";
 
-pub fn path(dir: &Path) -> PathBuf {
+pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-/// The path of a file that is being written. One name is enough: whoever writes holds the state file's lock.
-pub fn unfinished(dir: &Path) -> PathBuf {
+/// The path of a file that is being written. One name is enough: whoever writes holds the state
+/// file's lock.
+pub(super) fn unfinished(dir: &Path) -> PathBuf {
     dir.join(format!(".{FILE_NAME}.tmp"))
 }
 
-/// Begins a new file, which nobody else has open and which is no link to another. It leaves no spare; `left` tells
-/// whether that is somebody's.
-pub fn begin(dir: &Path, left: &[FileIdentity]) -> io::Result<File> {
+/// Begins a new file, which nobody else has open and which is no link to another. It leaves no
+/// spare; `left` tells whether that is somebody's.
+pub(super) fn begin(dir: &Path, left: &[FileIdentity]) -> io::Result<File> {
     clear(dir, left)?;
     let path = unfinished(dir);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let file = fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    let file =
+        fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     Ok(file.into_parts().0)
 }
 
-/// Removes a file that was being written, and the spare, which is no loss. Errors are ignored, because the one that
-/// matters is another.
-pub fn abandon(dir: &Path, left: &[FileIdentity]) {
+/// Removes a file that was being written, and the spare, which is no loss. Errors are ignored,
+/// because the one that matters is another.
+pub(super) fn abandon(dir: &Path, left: &[FileIdentity]) {
     drop(fs::remove_file(unfinished(dir)));
     drop(clear(dir, left));
 }
 
-/// Removes the file under the spare's name, which is of no more use, unless it is somebody's: then it is kept as an
-/// edit.
+/// Removes the file under the spare's name, which is of no more use, unless it is somebody's: then
+/// it is kept as an edit.
 fn clear(dir: &Path, left: &[FileIdentity]) -> io::Result<()> {
     let path = path(dir);
     match identity(&path)? {
@@ -67,7 +69,8 @@ fn is_ours(path: &Path, found: &FileIdentity, left: &[FileIdentity]) -> bool {
     if left.contains(found) {
         return true;
     }
-    // Somebody may have written into it after it was displaced, or it only has the inode number of one that is gone.
+    // Somebody may have written into it after it was displaced, or it only has the inode number of
+    // one that is gone.
     if left.iter().any(|one| (one.dev, one.ino) == (found.dev, found.ino)) {
         return is_a_projections(path);
     }
@@ -75,12 +78,13 @@ fn is_ours(path: &Path, found: &FileIdentity, left: &[FileIdentity]) -> bool {
     left.is_empty() && (displaced::is_irregular(path) || is_a_projections(path))
 }
 
-/// Whether the file is a projection's: made invalid by one that died, complete as one wrote it, or not what was written
-/// at all, as a power loss leaves it.
+/// Whether the file is a projection's: made invalid by one that died, complete as one wrote it, or
+/// not what was written at all, as a power loss leaves it.
 fn is_a_projections(path: &Path) -> bool {
     const MADE_INVALID: &[u8] = b" \n  \"schema_version\": ";
     let Ok(bytes) = displaced::read(path) else { return false };
-    let is_of_another_boot = || Header::parse(&bytes).is_some_and(|header| header.layout.boot != boot());
+    let is_of_another_boot =
+        || Header::parse(&bytes).is_some_and(|header| header.layout.boot != boot());
     matches!(bytes.first(), None | Some(0))
         || bytes.starts_with(MADE_INVALID)
         || is_of_another_boot()

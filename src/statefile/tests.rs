@@ -41,7 +41,9 @@ fn record(state: &mut State, event: &str) {
     let event: Event = serde_json::from_str(event.trim()).expect("an event");
     let at = Timestamp::from_millis(1_772_366_400_000) + state.seq().cast_signed() * 1_000;
     let participant = ParticipantId::trusted("p-1");
-    state.record(event, &Envelope { at, participant, actor: None, idempotency: None }).expect("a change");
+    state
+        .record(event, &Envelope { at, participant, actor: None, idempotency: None })
+        .expect("a change");
 }
 
 fn events() -> impl Iterator<Item = &'static str> {
@@ -82,7 +84,12 @@ struct Kept {
 
 impl Kept {
     fn new(projection: Projection) -> Self {
-        Self { dir: projection.dir.to_path_buf(), projection, left: Left::default(), is_whole: false }
+        Self {
+            dir: projection.dir.to_path_buf(),
+            projection,
+            left: Left::default(),
+            is_whole: false,
+        }
     }
 
     /// One that writes slots.
@@ -108,7 +115,12 @@ impl Kept {
 
     #[track_caller]
     fn shows(&self, state: &State) {
-        assert_eq!(load(&self.dir).unwrap(), Some(sound(state.to_document())), "at event {}", state.seq());
+        assert_eq!(
+            load(&self.dir).unwrap(),
+            Some(sound(state.to_document())),
+            "at event {}",
+            state.seq()
+        );
         let head = Head { board_id: state.board().board_id.clone(), seq: state.seq() };
         assert_eq!(seq_of(&self.dir).unwrap(), Some(head));
     }
@@ -125,7 +137,12 @@ fn every_state_of_a_history_comes_back_as_it_was() {
             kept.shows(state);
             let written = fs::read(kept.dir.join(FILE_NAME)).unwrap();
             if kept.is_whole {
-                assert_eq!(written, text(state), "kept fragments and new ones are the same at event {}", state.seq());
+                assert_eq!(
+                    written,
+                    text(state),
+                    "kept fragments and new ones are the same at event {}",
+                    state.seq()
+                );
             }
         };
         step(&mut state);
@@ -181,12 +198,14 @@ fn a_whole_file_is_pretty_json_in_the_order_that_a_reader_wants() {
         let mut shown: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(text, serde_json::to_string_pretty(&shown).unwrap());
         let keys: Vec<_> = shown.as_object().unwrap().keys().map(String::as_str).collect();
-        let expected = FIELDS.iter().filter(|key| **key != "paused" || state.board().paused.is_some());
+        let expected =
+            FIELDS.iter().filter(|key| **key != "paused" || state.board().paused.is_some());
         assert!(keys.iter().eq(expected.chain(&[derived::CHECKSUM])), "{keys:?}");
         // Without what callboard derives, it is the document.
         let fields = shown.as_object_mut().unwrap();
         fields.retain(|key, _| {
-            ![derived::PROGRESS, derived::ATTENTION, "checksum", derived::CHECKSUM].contains(&key.as_str())
+            ![derived::PROGRESS, derived::ATTENTION, "checksum", derived::CHECKSUM]
+                .contains(&key.as_str())
         });
         for (id, agent) in fields["agents"].as_object_mut().unwrap() {
             let title = agent.as_object_mut().unwrap().shift_remove(derived::TITLE);
@@ -218,7 +237,8 @@ fn what_is_shown_beside_the_state_follows_it() {
         r#"{"kind":"claimed","task":"t3","agent":"a1","attempt":1,"lease_until":"2026-03-01T13:00:00Z"}"#,
     );
     assert_eq!(claimed["agents"]["a1"][derived::TITLE], "three");
-    let renamed = is_kept_up(&mut state, r#"{"kind":"task_updated","task":"t3","change":{"title":"Three"}}"#);
+    let renamed =
+        is_kept_up(&mut state, r#"{"kind":"task_updated","task":"t3","change":{"title":"Three"}}"#);
     assert_eq!(renamed["agents"]["a1"][derived::TITLE], "Three");
     let failed = is_kept_up(
         &mut state,
@@ -227,7 +247,10 @@ fn what_is_shown_beside_the_state_follows_it() {
     assert_eq!(failed["agents"]["a1"].get(derived::TITLE), None);
     assert_eq!(failed["attention"]["parked"][0]["task"], "t3");
     assert_eq!(failed["attention"]["stuck"], serde_json::json!([{"task": "t4", "by": ["t3"]}]));
-    assert_eq!((&failed["progress"]["counts"]["failed"], &failed["progress"]["percent"]), (&1.into(), &25.into()));
+    assert_eq!(
+        (&failed["progress"]["counts"]["failed"], &failed["progress"]["percent"]),
+        (&1.into(), &25.into())
+    );
 }
 
 #[test]
@@ -244,12 +267,16 @@ fn edit_of_what_follows_from_the_state_is_rejected_with_the_reason() {
     let why = "callboard makes it from the rest of the board";
     let reasons = compared(&|edited| edited["progress"]["percent"] = 99.into()).unwrap_err();
     assert_eq!(reasons, [format!("progress.percent: it was changed; {why}")]);
-    let reasons = compared(&|edited| drop(edited.as_object_mut().unwrap().shift_remove("attention"))).unwrap_err();
+    let reasons =
+        compared(&|edited| drop(edited.as_object_mut().unwrap().shift_remove("attention")))
+            .unwrap_err();
     assert_eq!(reasons, [format!("attention: it was removed; {why}")]);
-    let reasons = compared(&|edited| edited["agents"]["a1"][derived::TITLE] = "mine".into()).unwrap_err();
+    let reasons =
+        compared(&|edited| edited["agents"]["a1"][derived::TITLE] = "mine".into()).unwrap_err();
     assert_eq!(reasons, [format!("agents.a1.current_task_title: it was added; {why}")]);
     // Whose file it is stays known without it.
-    let without = compared(&|edited| drop(edited.as_object_mut().unwrap().shift_remove(derived::CHECKSUM)));
+    let without =
+        compared(&|edited| drop(edited.as_object_mut().unwrap().shift_remove(derived::CHECKSUM)));
     assert!(without.unwrap().is_empty());
     let goal = compared(&|edited| edited["goal"] = "another".into()).unwrap();
     assert_eq!(goal.goal.unwrap().to, "another");
@@ -260,7 +287,8 @@ fn a_file_of_a_build_that_derives_other_things_is_sound() {
     let state = sample();
     let mut file: serde_json::Value = serde_json::from_slice(&text(&state)).unwrap();
     file["attention"] = serde_json::json!({"other": [1]});
-    let sum = ["progress", "attention"].map(|name| rendering::sum_of(name, "", &file[name]).unwrap());
+    let sum =
+        ["progress", "attention"].map(|name| rendering::sum_of(name, "", &file[name]).unwrap());
     file[derived::CHECKSUM] = hex(sum[0].wrapping_add(sum[1])).into();
     file["goal"] = "another".into();
     let edit = edit::read(file.to_string().as_bytes()).unwrap().compare(&state).unwrap();
@@ -316,7 +344,11 @@ fn no_flipped_bit_changes_what_is_read_by_slots() {
         if let Some((read, _)) = load::by_slots(&flipped) {
             assert_eq!(read, original, "byte {at}");
             let whole = load::recognise(&flipped).unwrap();
-            assert_eq!(whole, sound(read), "byte {at}: the reader of the whole sees something else");
+            assert_eq!(
+                whole,
+                sound(read),
+                "byte {at}: the reader of the whole sees something else"
+            );
         }
         flipped[at] = bytes[at];
     }
@@ -329,7 +361,8 @@ fn no_flipped_bit_changes_what_is_read_by_slots() {
 fn tasks_are_the_same_however_many_threads_read_them() {
     let mut document = sample().to_document();
     let task = Task::clone(&document.tasks[0]);
-    let more = (0..100).map(|number| Task { id: TaskId::trusted(format!("more-{number}")), ..task.clone() });
+    let more = (0..100)
+        .map(|number| Task { id: TaskId::trusted(format!("more-{number}")), ..task.clone() });
     document.tasks.extend(more.map(Arc::new));
     let bytes = flat_text(&State::from_document(document));
     let header = slots::Header::parse(&bytes).unwrap();
@@ -356,7 +389,10 @@ fn a_consistent_file_with_impossible_entities_is_unsound() {
     let mut document = sample().to_document();
     document.tasks.push(document.tasks[0].clone());
     let found = load::recognise(&text(&State::from_document(document))).unwrap();
-    assert!(matches!(&found, Found::Unsound { reason } if reason.contains("t2 is there twice")), "{found:?}");
+    assert!(
+        matches!(&found, Found::Unsound { reason } if reason.contains("t2 is there twice")),
+        "{found:?}"
+    );
     let mut document = sample().to_document();
     let agent = document.agents.pop_last().unwrap().1;
     document.agents.insert(AgentId::trusted("b"), agent);
@@ -364,14 +400,20 @@ fn a_consistent_file_with_impossible_entities_is_unsound() {
     let mut file = serde_json::to_value(&document).unwrap();
     file["checksum"] = checksum.into();
     let found = load::recognise(&serde_json::to_vec(&file).unwrap()).unwrap();
-    assert!(matches!(&found, Found::Unsound { reason } if reason.contains("another id inside")), "{found:?}");
+    assert!(
+        matches!(&found, Found::Unsound { reason } if reason.contains("another id inside")),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn a_reformatted_file_is_sound_and_one_of_a_newer_schema_is_refused() {
     let state = sample();
     let mut file: serde_json::Value = serde_json::from_slice(&text(&state)).unwrap();
-    assert_eq!(load::recognise(&serde_json::to_vec(&file).unwrap()).unwrap(), sound(state.to_document()));
+    assert_eq!(
+        load::recognise(&serde_json::to_vec(&file).unwrap()).unwrap(),
+        sound(state.to_document())
+    );
     file["schema_version"] = (SCHEMA_VERSION + 1).into();
     file["tasks"] = "elsewhere".into();
     let newer = load::recognise(&serde_json::to_vec(&file).unwrap()).unwrap_err();
@@ -380,8 +422,15 @@ fn a_reformatted_file_is_sound_and_one_of_a_newer_schema_is_refused() {
 
 #[test]
 fn what_is_no_state_file_is_unsound() {
-    for text in ["", "[]", "{}", "null", "{\"schema_version\":0}", "{\"tasks\":[],\"checksum\":\"x\"}", "{\"tasks\":7}"]
-    {
+    for text in [
+        "",
+        "[]",
+        "{}",
+        "null",
+        "{\"schema_version\":0}",
+        "{\"tasks\":[],\"checksum\":\"x\"}",
+        "{\"tasks\":7}",
+    ] {
         let found = load::recognise(text.as_bytes()).unwrap();
         assert!(matches!(found, Found::Unsound { .. }), "{text}: {found:?}");
     }
@@ -389,7 +438,9 @@ fn what_is_no_state_file_is_unsound() {
 
 #[test]
 fn the_first_version_still_loads() {
-    let Found::Sound(document) = load::recognise(include_bytes!("../../tests/data/state-v1.json")).unwrap() else {
+    let Found::Sound(document) =
+        load::recognise(include_bytes!("../../tests/data/state-v1.json")).unwrap()
+    else {
         panic!("the file is not sound");
     };
     assert_eq!(State::from_document((*document).clone()).check(), Vec::<String>::new());
@@ -403,11 +454,14 @@ fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
     fs::write(dir.path().join(FILE_NAME), before).unwrap();
     let mut kept = Kept::flat(dir.path());
     kept.left.files.extend(FileIdentity::of(dir.path()).unwrap());
-    let Some(Found::Sound(document)) = kept.projection.load().unwrap() else { panic!("the file is not sound") };
+    let Some(Found::Sound(document)) = kept.projection.load().unwrap() else {
+        panic!("the file is not sound")
+    };
     assert_eq!(*document, sample().to_document());
     let mut state = State::from_document(*document);
     let spans = |kept: &Kept| {
-        let file: serde_json::Value = serde_json::from_slice(&fs::read(kept.dir.join(FILE_NAME)).unwrap()).unwrap();
+        let file: serde_json::Value =
+            serde_json::from_slice(&fs::read(kept.dir.join(FILE_NAME)).unwrap()).unwrap();
         (
             file["layout"]["generation"].clone(),
             ["messages", "reservations"].map(|list| file["layout"][list].is_object()),
@@ -439,7 +493,10 @@ fn a_renewed_reservation_that_outgrows_its_slot_keeps_its_place() {
     let reserve = |state: &mut State, id: &str, reason: &str| {
         let reservation = serde_json::json!({"id": id, "agent": "a1", "files": ["a.rs"], "reason": reason,
             "until": "2026-03-01T13:00:00Z", "created_at": "2026-03-01T12:00:00Z"});
-        record(state, &serde_json::json!({"kind": "files_reserved", "reservation": reservation}).to_string());
+        record(
+            state,
+            &serde_json::json!({"kind": "files_reserved", "reservation": reservation}).to_string(),
+        );
         state.settle();
     };
     ["r2", "r1"].iter().for_each(|id| reserve(&mut state, id, "short"));
@@ -447,8 +504,13 @@ fn a_renewed_reservation_that_outgrows_its_slot_keeps_its_place() {
     reserve(&mut state, "r2", &"long ".repeat(200));
     kept.write(&mut state);
     kept.shows(&state);
-    let mut file: serde_json::Value = serde_json::from_slice(&fs::read(kept.dir.join(FILE_NAME)).unwrap()).unwrap();
-    assert_eq!([&file["reservations"][0]["id"], &file["reservations"][1]["id"]], ["r1", "r2"], "it has moved");
+    let mut file: serde_json::Value =
+        serde_json::from_slice(&fs::read(kept.dir.join(FILE_NAME)).unwrap()).unwrap();
+    assert_eq!(
+        [&file["reservations"][0]["id"], &file["reservations"][1]["id"]],
+        ["r1", "r2"],
+        "it has moved"
+    );
     file["goal"] = "another".into();
     let edit = edit::read(file.to_string().as_bytes()).unwrap().compare(&state).unwrap();
     assert_eq!(edit.goal.unwrap().to, "another");
@@ -529,7 +591,10 @@ fn an_unknown_head_is_nothing() {
     assert_eq!(parse_head(&text[..200]), head);
     let seq_ends = text.windows(4).position(|window| window == b" 17,").unwrap() + 3;
     assert_eq!(parse_head(&text[..seq_ends]), None, "the number may go on");
-    assert_eq!(parse_head(include_bytes!("../../tests/data/typescript-broker/mcp-state.json")), None);
+    assert_eq!(
+        parse_head(include_bytes!("../../tests/data/typescript-broker/mcp-state.json")),
+        None
+    );
 }
 
 #[test]
@@ -565,8 +630,11 @@ fn a_file_that_no_projection_has_left_is_kept() {
     let waiting = displaced::all_waiting(dir.path());
     assert_eq!(waiting.len(), 2);
     let now = Timestamp::from_millis(1_772_366_400_000);
-    let names = waiting.iter().map(|file| displaced::reject(&dir.path().into(), file, "because", now).unwrap());
-    let names: Vec<_> = names.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    let names = waiting
+        .iter()
+        .map(|file| displaced::reject(&dir.path().into(), file, "because", now).unwrap());
+    let names: Vec<_> =
+        names.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
     let name = "mcp-state.json.rejected-20260301T120000.000Z";
     assert_eq!(names, [name.to_owned(), format!("{name}-2")]);
     assert_eq!(fs::read_to_string(dir.path().join(format!("{name}.txt"))).unwrap(), "because");
@@ -587,9 +655,11 @@ fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_
     for mut kept in Kept::both(dir.path()) {
         let (spare, mut state) = (spare::path(&kept.dir), sample());
         let half = [b" ", &flat_text(&state)[1..900]].concat();
-        for (content, is_somebodys) in [(&b"[]"[..], true), (&text(&state), false), (&half, false), (b"", false)] {
-            // A file with the inode number of one that was left and, unless a projection has written it, one with a new
-            // inode number.
+        for (content, is_somebodys) in
+            [(&b"[]"[..], true), (&text(&state), false), (&half, false), (b"", false)]
+        {
+            // A file with the inode number of one that was left and, unless a projection has
+            // written it, one with a new inode number.
             for is_known in [true, false].into_iter().filter(|is_known| *is_known || is_somebodys) {
                 kept.write(&mut state);
                 let _ = fs::remove_file(&spare);
@@ -598,9 +668,10 @@ fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_
                     let found = identity(&spare).unwrap().unwrap();
                     kept.left.files.push(FileIdentity { size: 1 << 40, ..found });
                 }
-                kept.projection = match kept.is_whole {
-                    false => Projection::with_slots_from(&kept.dir, 0),
-                    true => Projection::new(&kept.dir),
+                kept.projection = if !kept.is_whole {
+                    Projection::with_slots_from(&kept.dir, 0)
+                } else {
+                    Projection::new(&kept.dir)
                 };
                 assert_eq!(kept.write(&mut state), None);
                 kept.shows(&state);
@@ -627,7 +698,10 @@ fn edits_wait_in_the_order_in_which_they_were_found() {
     fs::remove_file(first).unwrap();
     keep("three");
     let waiting = displaced::all_waiting(dir.path());
-    assert_eq!(waiting.iter().map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>(), ["two", "three"]);
+    assert_eq!(
+        waiting.iter().map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>(),
+        ["two", "three"]
+    );
     // A foreign file's name does not use up the numbers.
     fs::write(dir.path().join(format!(".{FILE_NAME}.edited-{}", u64::MAX)), "").unwrap();
     keep("four");
@@ -661,7 +735,10 @@ fn an_edit_is_what_differs_and_may_be_changed() {
         edited.as_object_mut().unwrap().retain(|key, _| key != "messages" && key != "reservations");
     });
     assert!(earlier.unwrap().is_empty(), "a version without such lists has left them out");
-    assert!(edit::read(br#"{"schema_version": 1, "board_id": "b", "seq": 1, "goal": 1, "goal": 2}"#).is_err());
+    assert!(
+        edit::read(br#"{"schema_version": 1, "board_id": "b", "seq": 1, "goal": 1, "goal": 2}"#)
+            .is_err()
+    );
     let many: Vec<_> = (0..25).map(|number| format!("path {number}")).collect();
     assert_eq!(edit::listed(&many).lines().last(), Some("- and 5 more"));
 }

@@ -10,7 +10,7 @@ use super::lease;
 use crate::failpoint;
 
 /// A file that still lacks its first part, `head`.
-pub struct Unfinished {
+pub(super) struct Unfinished {
     pub path: PathBuf,
     pub file: File,
     pub head: Vec<u8>,
@@ -19,9 +19,9 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Writes the first part, whose first byte makes the file valid. The identity is read before the lease ends: who
-    /// has waited to open the file may write at once.
-    pub fn finish(&self) -> io::Result<FileIdentity> {
+    /// Writes the first part, whose first byte makes the file valid. The identity is read before
+    /// the lease ends: who has waited to open the file may write at once.
+    pub(super) fn finish(&self) -> io::Result<FileIdentity> {
         failpoint::hit("slots-written")?;
         self.file.write_all_at(&self.head, 0)?;
         let identity = FileIdentity::from(&self.file.metadata()?);

@@ -1,8 +1,10 @@
-//! The state file written as a whole, from texts that are kept for as long as the state holds their entities: for
-//! boards up to a size, for file systems without leases or exchange of names, and for the text of a state by itself.
+//! The state file written as a whole, from texts that are kept for as long as the state holds their
+//! entities: for boards up to a size, for file systems without leases or exchange of names, and for
+//! the text of a state by itself.
 //!
-//! The text is what `serde_json` prints with two spaces. What a person looks for comes first; the fields that tell
-//! whose file it is and whether it is sound come last, where programs find them without reading the rest.
+//! The text is what `serde_json` prints with two spaces. What a person looks for comes first; the
+//! fields that tell whose file it is and whether it is sound come last, where programs find them
+//! without reading the rest.
 
 use std::io;
 
@@ -16,7 +18,8 @@ use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::{Board, Retired};
 use crate::state::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
+    WorkflowId,
 };
 use crate::state::message::Message;
 use crate::state::reservation::Reservation;
@@ -24,11 +27,12 @@ use crate::state::session::Session;
 use crate::state::task::Task;
 use crate::state::workflow::{Checkpoint, Workflow};
 
-/// Fields of the board that are not in the part of its small ones: the long ones, and those at the end.
+/// Fields of the board that are not in the part of its small ones: the long ones, and those at the
+/// end.
 const ELSEWHERE: [&str; 5] = ["goal", "master_plan", "schema_version", "board_id", "seq"];
 
 #[derive(Debug)]
-pub struct Whole {
+pub(super) struct Whole {
     pub(super) tasks: Section<TaskId, Task>,
     agents: Section<AgentId, Agent>,
     discoveries: Section<DiscoveryId, Discovery>,
@@ -44,7 +48,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             tasks: Section::new("tasks", Shape::List),
             agents: Section::new("agents", Shape::Map),
@@ -61,7 +65,7 @@ impl Whole {
         }
     }
 
-    pub fn render(&mut self, state: &State) -> io::Result<&[u8]> {
+    pub(super) fn render(&mut self, state: &State) -> io::Result<&[u8]> {
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
         let small = Rendering::of(&short(state.board()))?;
         let derived = Derived::of(state)?;
@@ -74,14 +78,17 @@ impl Whole {
         let mut sums = Sums { state: plan.sum_with(&small), derived: derived.sum() };
         sums = sums.and(self.agents.write_titled(text, agents)?);
         sums = sums.and(self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?);
-        sums = sums.and(self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?);
+        sums =
+            sums.and(self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?);
         sums = sums.and(self.messages.write(text, state.messages().map(|one| (&one.id, one)))?);
         text.extend_from_slice(&plan.plan);
-        sums = sums.and(self.reservations.write(text, state.reservations().map(|one| (&one.id, one)))?);
+        sums = sums
+            .and(self.reservations.write(text, state.reservations().map(|one| (&one.id, one)))?);
         sums = sums.and(self.sessions.write(text, state.sessions().map(|one| (&one.id, one)))?);
         sums = sums.and(self.workflows.write(text, state.workflows().map(|one| (&one.id, one)))?);
         sums = sums.and(self.checkpoints.write(text, state.checkpoints())?);
-        sums = sums.and(self.participants.write(text, state.participants().map(|one| (&one.id, one)))?);
+        sums = sums
+            .and(self.participants.write(text, state.participants().map(|one| (&one.id, one)))?);
         sums = sums.and(self.retired.write(text, state.retired())?);
         push_small(&small, text)?;
         text.extend_from_slice(&plan.spent);

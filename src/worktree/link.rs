@@ -9,7 +9,8 @@ use super::{Repository, read_small};
 /// Most characters of a path from a file that a message shows.
 const SHOWN: usize = 200;
 
-/// A worktree and its repository that do not name each other, because one of the two was moved or removed.
+/// A worktree and its repository that do not name each other, because one of the two was moved or
+/// removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the worktree `{}` is not linked to its repository any more: {why}; run `git worktree repair {}` in the repository's \
@@ -36,10 +37,15 @@ impl Repository {
         } else {
             let common = read_small(&self.git_dir.join("commondir"))?;
             match read_small(&self.git_dir.join("gitdir")) {
-                _ if self.common_dir == self.git_dir => format!("the repository's `{}` is not there", shown(&common)),
+                _ if self.common_dir == self.git_dir => {
+                    format!("the repository's `{}` is not there", shown(&common))
+                }
                 None => "the repository does not know it".to_owned(),
                 Some(named) if !is_same(&self.git_dir.join(named.trim_end()), &dot_git) => {
-                    format!("the repository has it at `{}`", shown(named.trim_end().trim_end_matches("/.git")))
+                    format!(
+                        "the repository has it at `{}`",
+                        shown(named.trim_end().trim_end_matches("/.git"))
+                    )
                 }
                 Some(_) => return None,
             }

@@ -11,12 +11,12 @@ const PLACEHOLDER: &str = "ref: refs/heads/.invalid";
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whether the text of `HEAD` says that references are in tables.
-pub fn are_meant(head: &str) -> bool {
+pub(super) fn are_meant(head: &str) -> bool {
     head.trim_end() == PLACEHOLDER
 }
 
 /// Branch and commit that are checked out at `root`.
-pub fn checked_out(root: &Path) -> (Option<String>, Option<String>) {
+pub(super) fn checked_out(root: &Path) -> (Option<String>, Option<String>) {
     let git = Git::at(root, PATIENCE);
     (git.branch(), git.head())
 }

@@ -39,7 +39,9 @@ fn long_board() -> (Board, Vec<Recorded>) {
 /// Number of rows in the table.
 fn count(board: &Board, table: &str) -> u64 {
     let connection = rusqlite::Connection::open(board.file("journal.db")).unwrap();
-    let count: i64 = connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+    let count: i64 = connection
+        .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
+        .unwrap();
     count.cast_unsigned()
 }
 
@@ -50,7 +52,8 @@ fn old_events_are_archived_beside_the_work_and_the_whole_past_can_be_asked_for()
     client.ok("create_task", json!({"description": "the first in a long time", "id": "new"}));
     until(PATIENCE, "old events are archived", || (count(&board, "events") < 10_600).then_some(()));
     assert_eq!(board.events()[..events.len()], events, "every event is there as it was");
-    let history = client.ok("get_history", json!({"before_seq": 300, "limit": 2, "kinds": ["plan_set"]}));
+    let history =
+        client.ok("get_history", json!({"before_seq": 300, "limit": 2, "kinds": ["plan_set"]}));
     assert_eq!(history["events"][0]["seq"], 299, "{history}");
     let past = board.finish(board.command().args(["state", "--at", "777"]));
     assert!(past.stdout.contains("\"goal\": \"goal 777\""), "{}", past.stdout);

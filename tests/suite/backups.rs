@@ -1,4 +1,5 @@
-//! Which backups can be restored, and the temporary files of backups and restores: private, and removed after a kill.
+//! Which backups can be restored, and the temporary files of backups and restores: private, and
+//! removed after a kill.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,14 +23,18 @@ fn kill_at(board: &Board, failpoint: &str, arguments: &[&Path]) {
     let mut shell = Command::new("sh");
     let line = format!("umask 0; exec {} \"$@\"", env!("CARGO_BIN_EXE_callboard"));
     shell.args(["-c", &line, "sh"]).args(arguments).current_dir(board.base());
-    shell.env("COORDINATION_DIR", board.dir()).env("HOME", board.base()).env("CALLBOARD_FAILPOINT", failpoint);
+    shell
+        .env("COORDINATION_DIR", board.dir())
+        .env("HOME", board.base())
+        .env("CALLBOARD_FAILPOINT", failpoint);
     assert_eq!(shell.output().unwrap().status.code(), None, "it was killed");
 }
 
 /// The temporary directories in `dir`.
 fn left_in(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
-    let own = entries.filter(|entry| entry.file_name().to_str().unwrap().starts_with(".callboard-"));
+    let own =
+        entries.filter(|entry| entry.file_name().to_str().unwrap().starts_with(".callboard-"));
     own.map(|entry| entry.path()).collect()
 }
 
@@ -48,7 +53,8 @@ fn done(board: &Board, arguments: &[&Path]) -> Value {
 
 fn leftovers(board: &Board) -> String {
     let report = done(board, &["doctor".as_ref()]);
-    let check = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "leftovers");
+    let check =
+        report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "leftovers");
     check.unwrap()["found"].as_str().unwrap().to_owned()
 }
 
@@ -99,7 +105,9 @@ fn damaged() -> (Board, PathBuf) {
 }
 
 fn named(board: &Board, start: &str) -> Vec<String> {
-    let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = fs::read_dir(board.dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.starts_with(start)).collect()
 }
 
@@ -125,14 +133,21 @@ fn forced_restore_that_fails_puts_back_what_it_has_moved() {
     let (board, backup) = damaged();
     let state = fs::read(board.file(STATE_FILE)).unwrap();
     let mut failing = board.command();
-    failing.arg("restore").arg(&backup).arg("--force").env("CALLBOARD_FAILPOINT", "restore-aside:1:error");
+    failing
+        .arg("restore")
+        .arg(&backup)
+        .arg("--force")
+        .env("CALLBOARD_FAILPOINT", "restore-aside:1:error");
     let failed = board.finish(&mut failing);
     assert_eq!(failed.status.code(), Some(3), "{}", failed.stderr);
     assert!(failed.stderr.contains("is as it was"), "{}", failed.stderr);
     assert_eq!(fs::read_to_string(board.file("journal.db")).unwrap(), "damaged");
     assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), state);
     assert!(board.file("snapshots").exists());
-    let left: Vec<_> = ["replaced-", ".journal", ".config"].iter().flat_map(|start| named(&board, start)).collect();
+    let left: Vec<_> = ["replaced-", ".journal", ".config"]
+        .iter()
+        .flat_map(|start| named(&board, start))
+        .collect();
     assert_eq!(left, Vec::<String>::new());
 }
 
@@ -153,7 +168,8 @@ fn nothing_begins_in_the_place_of_a_board_that_a_killed_restore_has_moved_aside(
     kill_at(&board, "restore-copied", &["restore".as_ref(), &backup]);
     let would = board.finish(board.command().args(["doctor", "--repair", "--dry-run"]));
     assert!(
-        would.stdout.contains("would: put back what is in") && would.stdout.contains(&named(&board, "replaced-")[0])
+        would.stdout.contains("would: put back what is in")
+            && would.stdout.contains(&named(&board, "replaced-")[0])
     );
     done(&board, &["doctor".as_ref(), "--repair".as_ref()]);
     assert_eq!(left_in(board.dir()), Vec::<PathBuf>::new());
@@ -168,7 +184,9 @@ fn nothing_begins_in_the_place_of_a_board_that_a_killed_restore_has_moved_aside(
 fn what_a_restore_has_replaced_is_not_put_back() {
     let (board, backup) = damaged();
     done(&board, &["restore".as_ref(), &backup, "--force".as_ref()]);
-    ["journal.db", "journal.db-wal", STATE_FILE].iter().for_each(|name| drop(fs::remove_file(board.file(name))));
+    ["journal.db", "journal.db-wal", STATE_FILE]
+        .iter()
+        .for_each(|name| drop(fs::remove_file(board.file(name))));
     let would = board.finish(board.command().args(["doctor", "--repair", "--dry-run"]));
     assert!(!would.stdout.contains("put back"), "{}", would.stdout);
     assert!(!board.file("journal.db").exists());
@@ -186,26 +204,40 @@ fn restore_takes_no_log_that_was_left_for_that_of_its_journal() {
     board.assert_file_is_the_replay();
 }
 
-/// Runs the command so that these system calls fail. None, with the reason printed, if that is not possible here.
+/// Runs the command so that these system calls fail. None, with the reason printed, if that is not
+/// possible here.
 fn without(board: &Board, calls: &[&str], arguments: &[&Path]) -> Option<Finished> {
-    let runs = Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success());
+    let runs = Command::new("strace")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !available("strace", (!runs).then_some("strace cannot be run")) {
         return None;
     }
     let callboard = board.command();
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-o", "/dev/null"]).args(calls.iter().map(|call| format!("--inject={call}")));
-    callboard.get_envs().filter_map(|(name, value)| Some((name, value?))).for_each(|(name, value)| {
-        strace.env(name, value);
-    });
-    Some(board.finish(strace.arg(callboard.get_program()).args(arguments).current_dir(board.base())))
+    strace
+        .args(["-f", "-qq", "-o", "/dev/null"])
+        .args(calls.iter().map(|call| format!("--inject={call}")));
+    callboard.get_envs().filter_map(|(name, value)| Some((name, value?))).for_each(
+        |(name, value)| {
+            strace.env(name, value);
+        },
+    );
+    Some(
+        board.finish(strace.arg(callboard.get_program()).args(arguments).current_dir(board.base())),
+    )
 }
 
 #[test]
 fn restore_needs_neither_links_nor_renames_that_replace_nothing() {
     let calls = ["linkat:error=EPERM", "renameat2:error=EINVAL"];
     let (board, backup) = damaged();
-    let Some(restored) = without(&board, &calls, &["restore".as_ref(), &backup, "--force".as_ref()]) else { return };
+    let Some(restored) =
+        without(&board, &calls, &["restore".as_ref(), &backup, "--force".as_ref()])
+    else {
+        return;
+    };
     assert!(restored.status.success(), "{}", restored.stderr);
     let empty = Board::new();
     let restored = without(&empty, &calls, &["restore".as_ref(), &backup]).unwrap();
@@ -220,7 +252,10 @@ fn restore_needs_neither_links_nor_renames_that_replace_nothing() {
 fn backup_needs_no_locks_where_it_is_written() {
     let board = with_task();
     let backup = board.base().join("b.backup");
-    let Some(written) = without(&board, &["flock:error=EOPNOTSUPP"], &["backup".as_ref(), &backup]) else { return };
+    let Some(written) = without(&board, &["flock:error=EOPNOTSUPP"], &["backup".as_ref(), &backup])
+    else {
+        return;
+    };
     assert!(written.status.success(), "{}", written.stderr);
     assert_eq!(left_in(board.base()), Vec::<PathBuf>::new());
     done(&Board::new(), &["restore".as_ref(), &backup]);
@@ -231,7 +266,8 @@ fn backup_takes_the_place_of_none_of_the_boards_files() {
     let board = with_task();
     board.cli_ok("create_snapshot", json!({}));
     let snapshot = fs::read_dir(board.file("snapshots")).unwrap().next().unwrap().unwrap().path();
-    let own = ["journal.db", "journal.db-wal", STATE_FILE, "lock", "config.toml", "run/../journal.db"];
+    let own =
+        ["journal.db", "journal.db-wal", STATE_FILE, "lock", "config.toml", "run/../journal.db"];
     for path in own.map(|name| board.file(name)).into_iter().chain([snapshot]) {
         let before = fs::read(&path).ok();
         let refused = board.finish(board.command().arg("backup").arg(&path).arg("--force"));
@@ -239,7 +275,8 @@ fn backup_takes_the_place_of_none_of_the_boards_files() {
         assert!(refused.stderr.contains(".backup; let its name end so"), "{}", refused.stderr);
         assert_eq!(fs::read(&path).ok(), before, "{}", path.display());
     }
-    let bare = board.finish(board.command().args(["backup", "journal.db", "--force"]).current_dir(board.dir()));
+    let bare = board
+        .finish(board.command().args(["backup", "journal.db", "--force"]).current_dir(board.dir()));
     assert_eq!(bare.status.code(), Some(1), "{}", bare.stderr);
     let within = board.file("b.backup");
     (0..2).for_each(|_| drop(done(&board, &["backup".as_ref(), &within, "--force".as_ref()])));
@@ -271,13 +308,14 @@ fn doctor_names_and_removes_what_ended_processes_have_left() {
     let lock = fs::File::create(living.join(".callboard-scratch")).unwrap();
     lock.lock().unwrap();
     // Files of others, which must stay.
-    let theirs =
-        [".tmpl", ".notes.tmp", ".callboard-backup-Others/notes", ".callboard-mine/lock"].map(|name| board.file(name));
+    let theirs = [".tmpl", ".notes.tmp", ".callboard-backup-Others/notes", ".callboard-mine/lock"]
+        .map(|name| board.file(name));
     for path in &theirs {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "theirs").unwrap();
     }
-    let files = [".journal.db.restore.tmp", ".tmpAbCdEf", ".tokens-AbCdEf"].map(|name| board.file(name));
+    let files =
+        [".journal.db.restore.tmp", ".tmpAbCdEf", ".tokens-AbCdEf"].map(|name| board.file(name));
     files.iter().for_each(|file| fs::write(file, "half").unwrap());
     let gone: Vec<_> = files.iter().chain([&killed]).collect();
     let found = leftovers(&board);
@@ -302,7 +340,12 @@ fn doctor_names_and_removes_what_ended_processes_have_left() {
 fn a_backup_removes_nothing_that_others_have_put_beside_it() {
     let board = with_task();
     let other = board.base().join(".callboard-backup-Others");
-    board.finish(board.command().args(["--dir".as_ref(), other.as_os_str()]).args(["add", "of another board"]));
+    board.finish(
+        board
+            .command()
+            .args(["--dir".as_ref(), other.as_os_str()])
+            .args(["add", "of another board"]),
+    );
     let notes = board.base().join(".callboard-notes");
     fs::create_dir(&notes).unwrap();
     done(&board, &["backup".as_ref(), &board.base().join("b.backup")]);
@@ -322,7 +365,11 @@ fn restore_that_fails_names_the_backup_from_before_only_if_there_is_one() {
         failed.stderr
     };
     let told = failing("snapshot:1:error");
-    assert_eq!((named(&board, "before-restore-"), told.contains("before-restore-")), (Vec::new(), false), "{told}");
+    assert_eq!(
+        (named(&board, "before-restore-"), told.contains("before-restore-")),
+        (Vec::new(), false),
+        "{told}"
+    );
     let told = failing("before-commit:1:error");
     let kept = named(&board, "before-restore-").remove(0);
     assert!(told.contains(&kept), "{told}");
@@ -332,7 +379,8 @@ fn restore_that_fails_names_the_backup_from_before_only_if_there_is_one() {
 fn with_state(backup: &Path, change: impl Fn(&[u8]) -> Vec<u8>) -> PathBuf {
     let bytes = fs::read(backup).unwrap();
     let mut lines = bytes.splitn(3, |byte| *byte == b'\n');
-    let (first, header, rest) = (lines.next().unwrap(), lines.next().unwrap(), lines.next().unwrap());
+    let (first, header, rest) =
+        (lines.next().unwrap(), lines.next().unwrap(), lines.next().unwrap());
     let mut header: Value = serde_json::from_slice(header).unwrap();
     let (state, others) = rest.split_at(header["parts"][0]["bytes"].as_u64().unwrap() as usize);
     let state = change(state);
@@ -363,7 +411,12 @@ fn restore_takes_the_same_state_in_other_words_and_no_other_state() {
     done(&restored, &["restore".as_ref(), &reformatted]);
     assert_eq!(restored.cli_ok("get_task", json!({"task_id": "u"}))["task"]["id"], "u");
     let other = with_state(&backup, |_| before.clone().into_bytes());
-    let refused = restored.finish(Board::new().command().args(["restore".as_ref(), other.as_path()]));
+    let refused =
+        restored.finish(Board::new().command().args(["restore".as_ref(), other.as_path()]));
     assert!(!refused.status.success());
-    assert!(refused.stderr.contains("its state is not what its journal says"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("its state is not what its journal says"),
+        "{}",
+        refused.stderr
+    );
 }

@@ -17,18 +17,32 @@ fn bench(board: &Board, arguments: &[&str]) -> Finished {
 
 #[track_caller]
 fn figures(finished: &Finished) -> Value {
-    assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);
+    assert_eq!(
+        (finished.status.code(), finished.stderr.as_str()),
+        (Some(0), ""),
+        "{}",
+        finished.stdout
+    );
     finished.value()
 }
 
 #[track_caller]
 fn median(report: &Value, part: &str, name: &str, tasks: u64) -> f64 {
     let figures = report["figures"].as_array().unwrap();
-    let about = |figure: &&Value| figure["part"] == part && figure["name"] == name && figure["tasks"] == tasks;
-    let figure = figures.iter().find(about).unwrap_or_else(|| panic!("no {name} at {tasks} tasks in {report:#}"));
-    let number = |field: &str| figure[field].as_f64().unwrap_or_else(|| panic!("no {field} in {figure}"));
+    let about = |figure: &&Value| {
+        figure["part"] == part && figure["name"] == name && figure["tasks"] == tasks
+    };
+    let figure = figures
+        .iter()
+        .find(about)
+        .unwrap_or_else(|| panic!("no {name} at {tasks} tasks in {report:#}"));
+    let number =
+        |field: &str| figure[field].as_f64().unwrap_or_else(|| panic!("no {field} in {figure}"));
     assert!(number("samples") >= 1.0 && number("median") > 0.0, "{figure}");
-    assert!(number("lowest_round") <= number("median") && number("median") <= number("p99"), "{figure}");
+    assert!(
+        number("lowest_round") <= number("median") && number("median") <= number("p99"),
+        "{figure}"
+    );
     number("median")
 }
 
@@ -38,7 +52,10 @@ fn the_engine_is_measured_and_says_where() {
     let report = figures(&bench(&board, &["--quick", "--only", "engine", "--json"]));
     assert_eq!((&report["format"], &report["rounds"]), (&Value::from(1), &Value::from(2)));
     assert!(report["machine"]["cpus"].as_u64().unwrap() >= 1, "{report}");
-    assert!(report["machine"]["kernel"].is_string() && report["machine"]["file_system"].is_string(), "{report}");
+    assert!(
+        report["machine"]["kernel"].is_string() && report["machine"]["file_system"].is_string(),
+        "{report}"
+    );
     for tasks in [1_000, 10_000] {
         for name in ["claim", "claim with a rare capability", "complete"] {
             median(&report, "engine", name, tasks);
@@ -48,22 +65,34 @@ fn the_engine_is_measured_and_says_where() {
     assert_eq!(goals.len(), 4, "{report:#}");
     for goal in goals {
         let within = goal["found"].as_f64().unwrap() <= goal["least"].as_f64().unwrap();
-        assert_eq!((&goal["better"], &goal["met"]), (&Value::from("less"), &Value::from(within)), "{goal}");
+        assert_eq!(
+            (&goal["better"], &goal["met"]),
+            (&Value::from("less"), &Value::from(within)),
+            "{goal}"
+        );
     }
-    assert!(report["figures"].as_array().unwrap().iter().all(|figure| figure["part"] == "engine"), "{report:#}");
+    assert!(
+        report["figures"].as_array().unwrap().iter().all(|figure| figure["part"] == "engine"),
+        "{report:#}"
+    );
 }
 
 #[test]
 fn durable_claims_are_measured_beside_commits_of_sqlite() {
     let board = Board::new();
-    let report = figures(&bench(&board, &["--quick", "--rounds", "1", "--only", "commit", "--json"]));
+    let report =
+        figures(&bench(&board, &["--quick", "--rounds", "1", "--only", "commit", "--json"]));
     for tasks in [100, 1_000] {
         let claim = median(&report, "commit", "claim", tasks);
-        let commit = median(&report, "commit", "SQLite FULL commit, in turns with the claims", tasks);
+        let commit =
+            median(&report, "commit", "SQLite FULL commit, in turns with the claims", tasks);
         let what = format!("a durable claim at {tasks} tasks, of one SQLite FULL commit");
         let goals = report["goals"].as_array().unwrap();
         let goal = goals.iter().find(|goal| goal["what"] == what.as_str()).unwrap();
-        assert!((goal["found"].as_f64().unwrap() - claim / commit).abs() < 0.01, "{goal} {claim} {commit}");
+        assert!(
+            (goal["found"].as_f64().unwrap() - claim / commit).abs() < 0.01,
+            "{goal} {claim} {commit}"
+        );
         if cfg!(target_os = "linux") {
             assert!(median(&report, "commit", "written by an operation", tasks) > 500.0);
         }
@@ -73,13 +102,28 @@ fn durable_claims_are_measured_beside_commits_of_sqlite() {
 #[test]
 fn a_call_that_is_done_in_part_is_no_measurement() {
     let board = Board::new();
-    for (part, hit) in [("commit", "before-exchange:60:error"), ("doors", "before-exchange:30:error")] {
+    for (part, hit) in
+        [("commit", "before-exchange:60:error"), ("doors", "before-exchange:30:error")]
+    {
         let mut command = board.command();
         command.env_remove("COORDINATION_DIR").env("CALLBOARD_FAILPOINT", hit);
-        command.args(["bench", "--quick", "--rounds", "1", "--only", part, "--dir", board.base().to_str().unwrap()]);
+        command.args([
+            "bench",
+            "--quick",
+            "--rounds",
+            "1",
+            "--only",
+            part,
+            "--dir",
+            board.base().to_str().unwrap(),
+        ]);
         let finished = board.finish(&mut command);
         assert_eq!(finished.status.code(), Some(FAILED), "{part}: {}", finished.stdout);
-        assert!(finished.stderr.contains("mcp-state.json could not be written"), "{part}: {}", finished.stderr);
+        assert!(
+            finished.stderr.contains("mcp-state.json could not be written"),
+            "{part}: {}",
+            finished.stderr
+        );
     }
 }
 
@@ -87,17 +131,28 @@ fn a_call_that_is_done_in_part_is_no_measurement() {
 fn every_door_answers_and_nothing_is_left_behind() {
     let board = Board::new();
     let drawing = board.base().join("cost.svg");
-    let arguments = ["--quick", "--rounds", "1", "--only", "doors", "--only", "calibration", "--svg"];
+    let arguments =
+        ["--quick", "--rounds", "1", "--only", "doors", "--only", "calibration", "--svg"];
     let finished = bench(&board, &[&arguments[..], &[drawing.to_str().unwrap()]].concat());
-    assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);
+    assert_eq!(
+        (finished.status.code(), finished.stderr.as_str()),
+        (Some(0), ""),
+        "{}",
+        finished.stdout
+    );
     for door in ["MCP on stdio", "MCP over HTTP", "JSON-RPC over HTTP", "JSON-RPC, WebSocket"] {
         let lines = finished.stdout.lines().filter(|line| line.starts_with(door));
         // One line each for one client and for eight.
         assert_eq!(lines.count(), 2, "{door}: {}", finished.stdout);
     }
-    assert!(finished.stdout.contains("DOORS") && finished.stdout.contains("load average"), "{}", finished.stdout);
+    assert!(
+        finished.stdout.contains("DOORS") && finished.stdout.contains("load average"),
+        "{}",
+        finished.stdout
+    );
     assert!(std::fs::read_to_string(&drawing).unwrap().contains("rename the state file"));
-    let left: Vec<_> = std::fs::read_dir(board.base()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(board.base()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["cost.svg"]);
 }
 
@@ -106,8 +161,14 @@ fn a_missed_goal_is_told_by_the_exit_code_when_asked() {
     let board = Board::new();
     let check = ["--quick", "--rounds", "1", "--only", "engine", "--json", "--check"];
     let finished = bench(&board, &check);
-    let missed = finished.value()["goals"].as_array().unwrap().iter().any(|goal| goal["met"] == false);
-    assert_eq!(finished.status.code(), Some(if missed { REFUSED } else { 0 }), "{}", finished.stdout);
+    let missed =
+        finished.value()["goals"].as_array().unwrap().iter().any(|goal| goal["met"] == false);
+    assert_eq!(
+        finished.status.code(),
+        Some(if missed { REFUSED } else { 0 }),
+        "{}",
+        finished.stdout
+    );
 }
 
 #[test]
@@ -116,7 +177,10 @@ fn wrong_options_are_told() {
     for (arguments, said) in [
         (&["--only", "moon"][..], "possible values: calibration, engine"),
         (&["--rounds", "0"], "1..=10000"),
-        (&["--peers", "--only", "engine"], if cfg!(feature = "peers") { "--only doors" } else { "--features peers" }),
+        (
+            &["--peers", "--only", "engine"],
+            if cfg!(feature = "peers") { "--only doors" } else { "--features peers" },
+        ),
         (&["--svg", "cost.svg", "--only", "engine"], "add one or leave --only out"),
         (&["--server", "http://127.0.0.1:1"], "leave --server out"),
     ] {
@@ -141,7 +205,9 @@ fn who_stops_reading_has_the_drawing_and_the_exit_code_all_the_same() {
     let board = Board::new();
     let drawing = board.base().join("cost.svg");
     let mut command = board.command();
-    command.args(["bench", "--quick", "--rounds", "1", "--only", "calibration", "--check", "--svg"]).arg(&drawing);
+    command
+        .args(["bench", "--quick", "--rounds", "1", "--only", "calibration", "--check", "--svg"])
+        .arg(&drawing);
     command.arg("--dir").arg(board.base()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut bench = command.spawn().unwrap();
     drop(bench.stdout.take());
@@ -157,7 +223,8 @@ fn progress_is_shown_on_a_terminal_also_with_json() {
         return;
     }
     let board = Board::new();
-    let bench = format!("'{}' bench --quick --only engine --json >report", env!("CARGO_BIN_EXE_callboard"));
+    let bench =
+        format!("'{}' bench --quick --only engine --json >report", env!("CARGO_BIN_EXE_callboard"));
     let mut command = std::process::Command::new("script");
     command.current_dir(board.base()).env("TERM", "xterm").args([
         "--quiet",
@@ -169,7 +236,8 @@ fn progress_is_shown_on_a_terminal_also_with_json() {
     let finished = board.finish(&mut command);
     assert_eq!(finished.status.code(), Some(0), "{}", finished.stdout);
     assert!(finished.stdout.contains("the engine at 1000 tasks"), "{}", finished.stdout);
-    let report: Value = serde_json::from_slice(&std::fs::read(board.base().join("report")).unwrap()).unwrap();
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(board.base().join("report")).unwrap()).unwrap();
     assert_eq!(report["format"], 1);
 }
 
@@ -216,7 +284,8 @@ fn server_of(place: &std::path::Path) -> i32 {
     use crate::harness::{PATIENCE, until};
 
     // Its leash is a shell with the same arguments.
-    let is_server = |command: &str| !command.starts_with("/bin/sh") && command.contains("\0serve\0");
+    let is_server =
+        |command: &str| !command.starts_with("/bin/sh") && command.contains("\0serve\0");
     let server = || processes_of(place).into_iter().find(|(_, command)| is_server(command));
     until(PATIENCE, "a server runs", server).0
 }
@@ -233,7 +302,11 @@ fn server_that_is_lost_is_told_with_what_was_measured() {
     let ended = bench.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(FAILED), "{said}");
-    assert!(said.starts_with("callboard: what HTTP adds, round ") || said.starts_with("callboard: added: "), "{said}");
+    assert!(
+        said.starts_with("callboard: what HTTP adds, round ")
+            || said.starts_with("callboard: added: "),
+        "{said}"
+    );
     assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
 }
 
@@ -244,9 +317,12 @@ fn interrupted_measurement_leaves_no_servers_and_no_boards() {
 
     use crate::harness::{PATIENCE, until};
 
-    for (signal, exit) in
-        [(Signal::TERM, Some(143)), (Signal::INT, Some(130)), (Signal::HUP, Some(129)), (Signal::KILL, None)]
-    {
+    for (signal, exit) in [
+        (Signal::TERM, Some(143)),
+        (Signal::INT, Some(130)),
+        (Signal::HUP, Some(129)),
+        (Signal::KILL, None),
+    ] {
         if callboard::signal::is_ignored(signal.as_raw()) {
             println!("skipped: a process may be told to ignore {signal:?}, as by nohup");
             continue;
@@ -283,7 +359,8 @@ fn signals_after_the_first_leave_no_boards_of_a_measurement() {
     );
     fs::write(&rm, slow).unwrap();
     fs::set_permissions(&rm, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut bench = measures(board.command().env("PATH", format!("{}:{path}", aside.display())), &place);
+    let mut bench =
+        measures(board.command().env("PATH", format!("{}:{path}", aside.display())), &place);
     let pid = Pid::from_child(&bench);
     kill_process(pid, Signal::INT).unwrap();
     until(PATIENCE, "it clears away", || aside.join("begun").exists().then_some(()));
@@ -324,9 +401,14 @@ fn directory_that_cannot_be_removed_is_named_when_all_servers_have_ended() {
     let left = fs::read_dir(&place).unwrap().next().unwrap().unwrap().path();
     assert!(said.contains("it is busy"), "{said}");
     assert!(said.contains(&format!("{} could not be removed", left.display())), "{said}");
-    // A server that does not end is killed after five seconds; the leash waits for that in steps of a second.
+    // A server that does not end is killed after five seconds; the leash waits for that in steps of
+    // a second.
     let slept = fs::read_to_string(aside.join("slept")).unwrap();
-    let slept: f64 = slept.lines().filter_map(|line| line.parse().ok()).filter(|seconds: &f64| *seconds < 1.0).sum();
+    let slept: f64 = slept
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .filter(|seconds: &f64| *seconds < 1.0)
+        .sum();
     assert!(slept >= 7.0, "{slept}");
     until(PATIENCE, "the server has ended", || processes_of(&place).is_empty().then_some(()));
 }

@@ -1,5 +1,5 @@
-//! Context bundles: saved, refined and loaded by command and by call, and what happens when files are damaged, others
-//! write at the same time, processes die, or something else is in their place.
+//! Context bundles: saved, refined and loaded by command and by call, and what happens when files
+//! are damaged, others write at the same time, processes die, or something else is in their place.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,13 +25,22 @@ impl Board {
     /// Runs `callboard bundle …` on a directory beside the board, while the board is never created.
     fn bundle(&self, arguments: &[&str]) -> Finished {
         let dir = self.bundles();
-        self.finish(self.command().args(["--json", "bundle", "--state-dir", dir.to_str().unwrap()]).args(arguments))
+        self.finish(
+            self.command()
+                .args(["--json", "bundle", "--state-dir", dir.to_str().unwrap()])
+                .args(arguments),
+        )
     }
 
     #[track_caller]
     fn bundled(&self, arguments: &[&str]) -> Value {
         let finished = self.bundle(arguments);
-        assert!(finished.status.success(), "{arguments:?}: {} {}", finished.stdout, finished.stderr);
+        assert!(
+            finished.status.success(),
+            "{arguments:?}: {} {}",
+            finished.stdout,
+            finished.stderr
+        );
         finished.value()
     }
 
@@ -62,7 +71,8 @@ fn tree(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(&dir).into_iter().flatten().map(Result::unwrap) {
             let metadata = entry.metadata().unwrap();
-            let content = if metadata.is_file() { fs::read(entry.path()).unwrap() } else { Vec::new() };
+            let content =
+                if metadata.is_file() { fs::read(entry.path()).unwrap() } else { Vec::new() };
             found.insert(entry.path(), (metadata.permissions().mode() & 0o7777, content));
             if metadata.is_dir() {
                 open.push(entry.path());
@@ -73,8 +83,10 @@ fn tree(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -83,7 +95,10 @@ fn names(dir: &Path) -> Vec<String> {
 fn bundle_is_saved_refined_and_loaded_by_command_without_a_board() {
     let board = Board::new();
     let missing = board.bundle(&["--state-scope", "docs", "load"]);
-    assert_eq!((missing.status.code(), &missing.value()["restored"]), (Some(REFUSED), &json!(false)));
+    assert_eq!(
+        (missing.status.code(), &missing.value()["restored"]),
+        (Some(REFUSED), &json!(false))
+    );
 
     let first = board.saves("docs", "be brief");
     assert_eq!((&first["saved"], &first["prev_sha"]), (&json!(true), &Value::Null), "{first}");
@@ -101,7 +116,13 @@ fn bundle_is_saved_refined_and_loaded_by_command_without_a_board() {
     assert_eq!(refined["prev_sha"], first["sha256"]);
     let text = board.base().join("wish");
     fs::write(&text, "and cite files").unwrap();
-    board.bundled(&["--state-scope", "docs", "refine", "--state-refine-file", text.to_str().unwrap()]);
+    board.bundled(&[
+        "--state-scope",
+        "docs",
+        "refine",
+        "--state-refine-file",
+        text.to_str().unwrap(),
+    ]);
 
     let loaded = board.bundled(&["--state-scope", "docs", "load"]);
     let bundle = &loaded["bundle"];
@@ -110,7 +131,9 @@ fn bundle_is_saved_refined_and_loaded_by_command_without_a_board() {
     assert_eq!(bundle["settings"], json!({"temperature": 0.2}));
     assert_eq!(bundle["context"], json!({"refinements": ["emphasize security", "and cite files"]}));
     assert_eq!((&bundle["scope_key"], &bundle["prev_sha"]), (&json!("docs"), &refined["sha256"]));
-    let latest: Value = serde_json::from_slice(&fs::read(board.bundles().join("docs/latest.json")).unwrap()).unwrap();
+    let latest: Value =
+        serde_json::from_slice(&fs::read(board.bundles().join("docs/latest.json")).unwrap())
+            .unwrap();
     let path = loaded["path"].as_str().unwrap().strip_prefix("docs/").unwrap();
     assert_eq!(latest, json!({"version": "1", "path": path, "sha256": loaded["sha256"]}));
 
@@ -127,7 +150,14 @@ fn bundle_is_saved_refined_and_loaded_by_command_without_a_board() {
     for (path, (mode, _)) in tree(&board.bundles()) {
         assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
     }
-    let told = board.finish(board.command().args(["bundle", "--state-dir", "kept", "--state-scope", "docs", "load"]));
+    let told = board.finish(board.command().args([
+        "bundle",
+        "--state-dir",
+        "kept",
+        "--state-scope",
+        "docs",
+        "load",
+    ]));
     assert!(told.stdout.contains("prompts.system: be brief\n"), "{}", told.stdout);
 }
 
@@ -140,11 +170,14 @@ fn what_is_told_next_is_about_the_same_bundles() {
         command.args(["bundle", "--state-dir", "kept", "--state-scope", "docs"]).args(words);
         board.finish(&mut command)
     };
-    let next = |command: &str| format!("`callboard bundle --state-dir {} --state-scope docs {command}`", dir.display());
+    let next = |command: &str| {
+        format!("`callboard bundle --state-dir {} --state-scope docs {command}`", dir.display())
+    };
     let listed = bundle(&["list"]).stdout;
     assert!(listed.contains(&next("save")), "{listed}");
     assert!(bundle(&["save", "--prompt", "system=be brief"]).status.success());
-    let refused = bundle(&["refine", "--prev-sha", &"0".repeat(64), "--state-refine-text", "shorter"]).stderr;
+    let refused =
+        bundle(&["refine", "--prev-sha", &"0".repeat(64), "--state-refine-text", "shorter"]).stderr;
     assert!(refused.contains(&next("load")), "{refused}");
 }
 
@@ -155,22 +188,29 @@ fn calls_of_agents_and_of_other_machines_do_the_same() {
     let server = Server::on(&board);
     let mut agent = board.mcp();
     agent.register("ada");
-    let identity =
-        json!({"model_id": "m", "base_url": "https://me:hunter22secret@api.example/v1", "toolset_hash": "t"});
+    let identity = json!({"model_id": "m", "base_url": "https://me:hunter22secret@api.example/v1", "toolset_hash": "t"});
     let with = |more: Value| {
         let mut arguments = identity.as_object().unwrap().clone();
         arguments.extend(more.as_object().unwrap().clone());
         Value::from(arguments)
     };
-    let content = json!({"agent_id": "ada", "prompts": {"system": "be brief", "list": [1, {"a": null}]}});
+    let content =
+        json!({"agent_id": "ada", "prompts": {"system": "be brief", "list": [1, {"a": null}]}});
     let saved = agent.ok("save_bundle", with(content.clone()));
-    assert_eq!((&saved["saved"], &saved["redacted"], &saved["agent_id"]), (&json!(true), &json!(1), &json!("ada")));
+    assert_eq!(
+        (&saved["saved"], &saved["redacted"], &saved["agent_id"]),
+        (&json!(true), &json!(1), &json!("ada"))
+    );
     let again = agent.ok("save_bundle", with(content));
-    assert_eq!((&again["saved"], &again["already"], &again["sha256"]), (&json!(false), &json!(true), &saved["sha256"]));
+    assert_eq!(
+        (&again["saved"], &again["already"], &again["sha256"]),
+        (&json!(false), &json!(true), &saved["sha256"])
+    );
     for door in Door::ALL {
         let loaded = door.ok(&server, "load_bundle", &with(json!({})));
         assert_eq!(system(&loaded), "be brief", "{loaded}");
-        let wish = json!({"text": format!("through {}", door.path()), "prev_sha": loaded["sha256"]});
+        let wish =
+            json!({"text": format!("through {}", door.path()), "prev_sha": loaded["sha256"]});
         let refined = door.ok(&server, "refine_bundle", &with(wish.clone()));
         assert_eq!(refined["prev_sha"], loaded["sha256"]);
         let stale = door.ask(&server, "refine_bundle", &with(wish));
@@ -184,8 +224,10 @@ fn calls_of_agents_and_of_other_machines_do_the_same() {
     let listed = agent.ok("list_bundles", json!({}));
     assert_eq!(listed["bundles"][0]["scope"].as_str().unwrap().len(), 64, "{listed}");
     let before = tree(&board.file("bundles"));
-    let dry =
-        agent.ok("save_bundle", with(json!({"agent_id": "ada", "prompts": {"system": "other"}, "dry_run": true})));
+    let dry = agent.ok(
+        "save_bundle",
+        with(json!({"agent_id": "ada", "prompts": {"system": "other"}, "dry_run": true})),
+    );
     assert_eq!((&dry["saved"], &dry["prev_sha"]), (&json!(false), &loaded["sha256"]), "{dry}");
     assert_eq!(tree(&board.file("bundles")), before);
 }
@@ -202,12 +244,27 @@ fn what_cannot_be_kept_is_refused_with_the_way_out() {
         ("load_bundle", json!({}), "scope_missing", "model_id"),
         ("save_bundle", json!({"scope": " ", "prompts": {"a": "b"}}), "scope_missing", "scope"),
         ("save_bundle", json!({"scope": "s"}), "empty", "prompts"),
-        ("save_bundle", json!({"scope": "x".repeat(201), "prompts": {"a": "b"}}), "over_limit", "200"),
-        ("save_bundle", json!({"scope": "s", "prompts": {"a": "b ".repeat(BUNDLE.max)}}), "over_limit", "262144"),
+        (
+            "save_bundle",
+            json!({"scope": "x".repeat(201), "prompts": {"a": "b"}}),
+            "over_limit",
+            "200",
+        ),
+        (
+            "save_bundle",
+            json!({"scope": "s", "prompts": {"a": "b ".repeat(BUNDLE.max)}}),
+            "over_limit",
+            "262144",
+        ),
         ("save_bundle", json!({"scope": "s", "settings": deep}), "over_limit", "32"),
         ("save_bundle", json!({"scope": token, "prompts": {"a": "b"}}), "secret_scope", "name"),
         ("load_bundle", json!({"scope": token}), "secret_scope", "name"),
-        ("save_bundle", json!({"agent_id": "nobody", "scope": "s", "prompts": {"a": "b"}}), "unknown_agent", "nobody"),
+        (
+            "save_bundle",
+            json!({"agent_id": "nobody", "scope": "s", "prompts": {"a": "b"}}),
+            "unknown_agent",
+            "nobody",
+        ),
         ("refine_bundle", json!({"scope": "s", "text": "x"}), "nothing_to_refine", "bundle save"),
         ("refine_bundle", json!({"scope": "s"}), "empty", "text"),
         ("list_bundles", json!({"limit": 5_000}), "over_limit", "1000"),
@@ -218,7 +275,10 @@ fn what_cannot_be_kept_is_refused_with_the_way_out() {
         assert!(reply.text.contains(part), "{operation}: {}", reply.text);
     }
     let kept = tree(&board.file("bundles"));
-    assert!(kept.keys().all(|path| path.extension().is_none_or(|extension| extension != "json")), "{kept:?}");
+    assert!(
+        kept.keys().all(|path| path.extension().is_none_or(|extension| extension != "json")),
+        "{kept:?}"
+    );
 }
 
 #[test]
@@ -228,24 +288,38 @@ fn misspelt_field_of_a_file_is_refused() {
     fs::write(&file, json!({"promts": {"system": "Be brief"}}).to_string()).unwrap();
     let refused = board.bundle(&["--state-scope", "s", "save", "--file", file.to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(refused.stderr.contains("unknown field `promts`, expected one of"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("unknown field `promts`, expected one of"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
 fn dry_run_leaves_every_directory_byte_identical() {
     let board = Board::new();
-    let absent = board.bundled(&["--state-scope", "s", "save", "--prompt", "system=x", "--dry-run"]);
+    let absent =
+        board.bundled(&["--state-scope", "s", "save", "--prompt", "system=x", "--dry-run"]);
     assert_eq!((&absent["saved"], &absent["dry_run"]), (&json!(false), &json!(true)));
     assert!(!board.bundles().exists());
     board.saves("s", "one");
     let damaged = board.saves("s", "two")["path"].as_str().unwrap().to_owned();
     fs::write(board.bundles().join(&damaged), "{}").unwrap();
     let before = tree(board.base());
-    let save = board.bundled(&["--state-scope", "s", "save", "--prompt", "system=three", "--dry-run"]);
-    assert_eq!((&save["saved"], &save["quarantined"][0]["file"]), (&json!(false), &json!(damaged)), "{save}");
+    let save =
+        board.bundled(&["--state-scope", "s", "save", "--prompt", "system=three", "--dry-run"]);
+    assert_eq!(
+        (&save["saved"], &save["quarantined"][0]["file"]),
+        (&json!(false), &json!(damaged)),
+        "{save}"
+    );
     board.bundled(&["--state-scope", "s", "refine", "--state-refine-text", "x", "--dry-run"]);
     let load = board.bundled(&["--state-scope", "s", "load", "--dry-run"]);
-    assert_eq!((system(&load).as_str(), &load["quarantined"][0]["file"]), ("one", &json!(damaged)), "{load}");
+    assert_eq!(
+        (system(&load).as_str(), &load["quarantined"][0]["file"]),
+        ("one", &json!(damaged)),
+        "{load}"
+    );
     board.bundled(&["--state-scope", "other", "save", "--prompt", "system=x", "--dry-run"]);
     board.bundled(&["list"]);
     assert_eq!(board.bundle(&["verify"]).status.code(), Some(FAILED));
@@ -253,7 +327,8 @@ fn dry_run_leaves_every_directory_byte_identical() {
 
     board.cli_ok("create_task", json!({"description": "x"}));
     let before = tree(board.dir());
-    let dry = ["--json", "bundle", "--state-scope", "s", "save", "--prompt", "system=x", "--dry-run"];
+    let dry =
+        ["--json", "bundle", "--state-scope", "s", "save", "--prompt", "system=x", "--dry-run"];
     assert!(board.finish(board.command().args(dry)).status.success());
     assert_eq!(tree(board.dir()), before);
 }
@@ -261,7 +336,12 @@ fn dry_run_leaves_every_directory_byte_identical() {
 /// The doctor's verdict on bundles, its finding, and its advice.
 fn diagnosed(board: &Board) -> (String, String, String) {
     let report = board.finish(board.command().args(["--json", "doctor"])).value();
-    let check = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "bundles").unwrap();
+    let check = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["name"] == "bundles")
+        .unwrap();
     let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
     (text("verdict"), text("found"), text("fix"))
 }
@@ -290,13 +370,26 @@ fn the_doctor_verifies_the_bundles_and_changes_nothing() {
     assert!(fix.contains("`callboard bundle --state-scope SCOPE load`"), "{fix}");
     assert_eq!(tree(&board.file("bundles")), before);
     // Following the advice helps.
-    assert!(board.finish(board.command().args(["bundle", "--state-scope", "s", "load"])).status.success());
+    assert!(
+        board
+            .finish(board.command().args(["bundle", "--state-scope", "s", "load"]))
+            .status
+            .success()
+    );
     let (verdict, found, fix) = diagnosed(&board);
     assert_eq!(verdict, "warn");
-    assert!(found.starts_with("2 in 2 scopes, chain verified; moved aside as damaged: s/"), "{found}");
+    assert!(
+        found.starts_with("2 in 2 scopes, chain verified; moved aside as damaged: s/"),
+        "{found}"
+    );
     assert!(fix.contains("remove them"), "{fix}");
-    fs::remove_file(path.with_file_name(format!("{}.quarantined-1", path.file_name().unwrap().to_str().unwrap())))
-        .unwrap();
+    fs::remove_file(
+        path.with_file_name(format!(
+            "{}.quarantined-1",
+            path.file_name().unwrap().to_str().unwrap()
+        )),
+    )
+    .unwrap();
     assert_eq!(diagnosed(&board).0, "ok");
     fs::set_permissions(board.file("bundles"), fs::Permissions::from_mode(0o777)).unwrap();
     let (verdict, found, _) = diagnosed(&board);
@@ -316,7 +409,10 @@ fn a_backup_says_that_bundles_are_not_in_it() {
     assert_eq!(backup("two")["not_in_it"], json!([board.file("bundles")]));
     let artifact = json!({"task_id": "t", "name": "log", "text": "x"});
     board.cli_ok("attach_artifact", artifact);
-    assert_eq!(backup("three")["not_in_it"], json!([board.file("artifacts"), board.file("bundles")]));
+    assert_eq!(
+        backup("three")["not_in_it"],
+        json!([board.file("artifacts"), board.file("bundles")])
+    );
     let help = board.finish(board.command().args(["backup", "--help"])).stdout;
     assert!(help.contains("Not in it: bundles/"), "{help}");
 }
@@ -331,7 +427,8 @@ fn every_damaged_byte_of_the_newest_is_quarantined_and_the_one_before_loads() {
     let path = board.file("bundles").join(newest["path"].as_str().unwrap());
     let (bytes, latest) = (fs::read(&path).unwrap(), board.file("bundles/s/latest.json"));
     let pointer = fs::read(&latest).unwrap();
-    let aside = path.with_file_name(format!("{}.quarantined-1", path.file_name().unwrap().to_str().unwrap()));
+    let aside = path
+        .with_file_name(format!("{}.quarantined-1", path.file_name().unwrap().to_str().unwrap()));
     for index in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[index] ^= 1 << (index % 8);
@@ -342,17 +439,29 @@ fn every_damaged_byte_of_the_newest_is_quarantined_and_the_one_before_loads() {
         assert_eq!(fs::read(&aside).unwrap(), damaged, "byte {index}: it is kept");
         assert!(!path.exists());
         let report = client.ok("verify_bundles", json!({}));
-        assert_eq!((&report["sound"], &report["bundles"]), (&json!(true), &json!(1)), "byte {index}: {report}");
+        assert_eq!(
+            (&report["sound"], &report["bundles"]),
+            (&json!(true), &json!(1)),
+            "byte {index}: {report}"
+        );
         fs::remove_file(&aside).unwrap();
         fs::write(&latest, &pointer).unwrap();
     }
     for length in (0..bytes.len()).step_by(7) {
         fs::write(&path, &bytes[..length]).unwrap();
-        assert_eq!(system(&client.ok("load_bundle", json!({"scope": "s"}))), "one", "{length} bytes");
+        assert_eq!(
+            system(&client.ok("load_bundle", json!({"scope": "s"}))),
+            "one",
+            "{length} bytes"
+        );
         fs::remove_file(&aside).unwrap();
     }
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(system(&client.ok("load_bundle", json!({"scope": "s"}))), "two", "it was sound all the time");
+    assert_eq!(
+        system(&client.ok("load_bundle", json!({"scope": "s"}))),
+        "two",
+        "it was sound all the time"
+    );
     println!("{} bytes of a bundle damaged, each found", bytes.len());
 }
 
@@ -370,7 +479,11 @@ fn every_damaged_byte_of_the_pointer_is_mended() {
         damaged[index] ^= 1 << (index % 8);
         fs::write(&latest, damaged).unwrap();
         let loaded = client.ok("load_bundle", json!({"scope": "s"}));
-        assert_eq!((system(&loaded).as_str(), &loaded["quarantined"]), ("two", &Value::Null), "byte {index}");
+        assert_eq!(
+            (system(&loaded).as_str(), &loaded["quarantined"]),
+            ("two", &Value::Null),
+            "byte {index}"
+        );
         assert_eq!(fs::read(&latest).unwrap(), bytes, "byte {index}");
     }
     fs::remove_file(&latest).unwrap();
@@ -388,14 +501,21 @@ fn loading_leaves_what_other_programs_keep_in_the_directory() {
     for dir in [&board.bundles(), &dir] {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
     }
-    let theirs = json!({"version": "1", "path": "run-17.ckpt", "sha256": "0".repeat(64)}).to_string();
-    for (name, text) in [("latest.json", theirs.as_str()), (".draft.tmp", "x"), ("run-17.ckpt", "y")] {
+    let theirs =
+        json!({"version": "1", "path": "run-17.ckpt", "sha256": "0".repeat(64)}).to_string();
+    for (name, text) in
+        [("latest.json", theirs.as_str()), (".draft.tmp", "x"), ("run-17.ckpt", "y")]
+    {
         fs::write(dir.join(name), text).unwrap();
     }
     let before = tree(&dir);
     let load = || board.bundle(&["--state-scope", "vendor", "load"]);
     let loaded = load();
-    assert_eq!((loaded.status.code(), &loaded.value()["warning"]), (Some(REFUSED), &Value::Null), "none is kept there");
+    assert_eq!(
+        (loaded.status.code(), &loaded.value()["warning"]),
+        (Some(REFUSED), &Value::Null),
+        "none is kept there"
+    );
     assert_eq!(tree(&dir), before);
     // Among our own bundles, too, leftovers of a crash are removed when the next one is saved.
     let first = board.saves("vendor", "one");
@@ -418,7 +538,10 @@ fn a_sound_bundle_is_loaded_where_nothing_can_be_mended() {
     let (lock, latest) = (board.bundles().join("s/lock"), board.bundles().join("s/latest.json"));
     let load = |failpoint: &str| {
         let mut command = board.command();
-        command.args(["--json", "bundle", "--state-scope", "s", "--state-dir"]).arg(board.bundles()).arg("load");
+        command
+            .args(["--json", "bundle", "--state-scope", "s", "--state-dir"])
+            .arg(board.bundles())
+            .arg("load");
         board.finish(command.env("CALLBOARD_FAILPOINT", failpoint)).value()
     };
     let warns = |loaded: &Value, text: &str, place: &str| {
@@ -437,7 +560,10 @@ fn a_sound_bundle_is_loaded_where_nothing_can_be_mended() {
     fs::write(&newest, "damaged").unwrap();
     let loaded = load("");
     warns(&loaded, "one", "kept/s/lock");
-    assert_eq!((&loaded["sha256"], loaded["quarantined"].as_array().unwrap().len()), (&first["sha256"], 1));
+    assert_eq!(
+        (&loaded["sha256"], loaded["quarantined"].as_array().unwrap().len()),
+        (&first["sha256"], 1)
+    );
     assert!(newest.exists());
     fs::remove_dir(&lock).unwrap();
     assert_eq!(load("")["warning"], Value::Null);
@@ -447,8 +573,9 @@ fn a_sound_bundle_is_loaded_where_nothing_can_be_mended() {
 #[test]
 fn chain_is_checked_and_its_end_may_be_pruned() {
     let board = Board::new();
-    let paths: Vec<_> =
-        ["one", "two", "three", "four"].map(|text| board.saves("s", text)["path"].as_str().unwrap().to_owned()).into();
+    let paths: Vec<_> = ["one", "two", "three", "four"]
+        .map(|text| board.saves("s", text)["path"].as_str().unwrap().to_owned())
+        .into();
     let file = |index: usize| board.bundles().join(&paths[index]);
     let aside = |index: usize| board.bundles().join(format!("{}.quarantined-1", paths[index]));
     fs::remove_file(file(0)).unwrap();
@@ -457,13 +584,23 @@ fn chain_is_checked_and_its_end_may_be_pruned() {
     fs::write(file(2), "{}").unwrap();
     assert_eq!(board.loads("s"), "four");
     let report = board.bundle(&["verify"]).value();
-    assert_eq!((&report["problems"].as_array().unwrap().len(), &report["problems"][0]["file"]), (&1, &json!(paths[2])));
+    assert_eq!(
+        (&report["problems"].as_array().unwrap().len(), &report["problems"][0]["file"]),
+        (&1, &json!(paths[2]))
+    );
     fs::remove_file(file(2)).unwrap();
     let report = board.bundle(&["verify"]).value();
     assert_eq!(report["problems"][0]["file"], paths[3], "{report}");
     let loaded = board.bundled(&["--state-scope", "s", "load"]);
-    assert_eq!((system(&loaded).as_str(), &loaded["quarantined"][0]["file"]), ("two", &json!(paths[3])), "{loaded}");
-    assert!(loaded["quarantined"][0]["problem"].as_str().unwrap().contains("is missing"), "{loaded}");
+    assert_eq!(
+        (system(&loaded).as_str(), &loaded["quarantined"][0]["file"]),
+        ("two", &json!(paths[3])),
+        "{loaded}"
+    );
+    assert!(
+        loaded["quarantined"][0]["problem"].as_str().unwrap().contains("is missing"),
+        "{loaded}"
+    );
     assert!(aside(3).exists());
     let next = board.saves("s", "five");
     assert_eq!(next["prev_sha"], loaded["sha256"]);
@@ -479,14 +616,23 @@ fn chain_is_checked_and_its_end_may_be_pruned() {
 fn bundle_of_a_newer_callboard_is_left_alone_and_not_passed_over() {
     let board = Board::new();
     let path = board.bundles().join(board.saves("s", "one")["path"].as_str().unwrap());
-    let newer = fs::read_to_string(&path).unwrap().replace("\"version\": \"1\"", "\"version\": \"2\"");
+    let newer =
+        fs::read_to_string(&path).unwrap().replace("\"version\": \"1\"", "\"version\": \"2\"");
     let name = format!("state-29990101T000000.000Z-{}.json", &sha256(newer.as_bytes())[..8]);
     fs::write(path.with_file_name(&name), newer).unwrap();
     let before = tree(&board.bundles());
-    for command in [&["load"][..], &["save", "--prompt", "system=two"], &["refine", "--state-refine-text", "x"]] {
+    for command in [
+        &["load"][..],
+        &["save", "--prompt", "system=two"],
+        &["refine", "--state-refine-text", "x"],
+    ] {
         let refused = board.bundle(&[&["--state-scope", "s"], command].concat());
         assert_eq!(refused.code(), "bundles_failed", "{command:?}");
-        assert!(refused.stderr.contains("newer callboard") && refused.stderr.contains(&name), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("newer callboard") && refused.stderr.contains(&name),
+            "{}",
+            refused.stderr
+        );
     }
     assert_eq!(tree(&board.bundles()), before);
 }
@@ -523,13 +669,20 @@ fn scopes_do_not_see_each_other_and_none_is_a_path() {
     assert_eq!(names(&board.bundles()).len(), odd.len());
     assert_eq!(names(board.base()), ["board", "bystander", "kept"]);
     let report = board.bundled(&["verify"]);
-    assert_eq!((&report["sound"], &report["scopes"]), (&json!(true), &json!(odd.len())), "{report}");
+    assert_eq!(
+        (&report["sound"], &report["scopes"]),
+        (&json!(true), &json!(odd.len())),
+        "{report}"
+    );
 
     let foreign = board.bundles().join(board.saves("other", "not for a")["path"].as_str().unwrap());
     fs::copy(&foreign, board.bundles().join("a").join(foreign.file_name().unwrap())).unwrap();
     let loaded = board.bundled(&["--state-scope", "a", "load"]);
     assert_eq!(system(&loaded), "of a");
-    assert!(loaded["quarantined"][0]["problem"].as_str().unwrap().contains("another scope"), "{loaded}");
+    assert!(
+        loaded["quarantined"][0]["problem"].as_str().unwrap().contains("another scope"),
+        "{loaded}"
+    );
     assert_eq!(board.loads("other"), "not for a");
 }
 
@@ -543,8 +696,10 @@ fn secrets_are_not_on_the_disk() {
     for (index, some) in positives.chunks(50).enumerate() {
         let texts: Vec<_> = some.iter().map(|one| one.text.clone()).collect();
         let scope = format!("s{index}");
-        let saved =
-            client.ok("save_bundle", json!({"scope": scope, "prompts": {"all": texts}, "context": {"x": texts}}));
+        let saved = client.ok(
+            "save_bundle",
+            json!({"scope": scope, "prompts": {"all": texts}, "context": {"x": texts}}),
+        );
         assert!(saved["redacted"].as_u64().unwrap() >= 2 * some.len() as u64, "{saved}");
         client.ok(
             "refine_bundle",
@@ -553,7 +708,13 @@ fn secrets_are_not_on_the_disk() {
         let file = board.base().join("given");
         fs::write(&file, json!({"prompts": {"all": texts}}).to_string()).unwrap();
         board.bundled(&["--state-scope", &scope, "save", "--file", file.to_str().unwrap()]);
-        board.bundled(&["--state-scope", &scope, "refine", "--state-refine-text", &texts.join("\n")]);
+        board.bundled(&[
+            "--state-scope",
+            &scope,
+            "refine",
+            "--state-refine-text",
+            &texts.join("\n"),
+        ]);
         fs::remove_file(file).unwrap();
     }
     for (path, (_, content)) in tree(board.base()) {
@@ -572,7 +733,9 @@ type Impostor = (&'static str, fn(&Path));
 fn impostors() -> Vec<Impostor> {
     let mut all: Vec<Impostor> = vec![
         ("not a directory", |path| symlink(path.with_extension("target"), path).unwrap()),
-        ("not a directory", |path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap()),
+        ("not a directory", |path| {
+            mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap()
+        }),
         ("not a directory", |path| fs::write(path, "").unwrap()),
         ("writable by everybody", |path| {
             fs::create_dir(path).unwrap();
@@ -602,17 +765,26 @@ fn directory_that_is_not_ours_alone_is_refused_with_place_and_remedy() {
             }
             put(&board.base().join("kept").join(inner).components().collect::<PathBuf>());
             let before = tree(board.base());
-            for command in [&["save", "--prompt", "system=x"][..], &["save", "--prompt", "a=b", "--dry-run"], &["load"]]
-            {
+            for command in [
+                &["save", "--prompt", "system=x"][..],
+                &["save", "--prompt", "a=b", "--dry-run"],
+                &["load"],
+            ] {
                 let arguments = [&["--state-scope", "s"], command].concat();
                 let mut process = board.command();
                 process.args(["--json", "bundle", "--state-dir", "kept/"]).args(arguments);
-                let mut process = process.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-                until(Duration::from_secs(20), "it does not wait for a pipe", || process.try_wait().unwrap());
+                let mut process =
+                    process.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+                until(Duration::from_secs(20), "it does not wait for a pipe", || {
+                    process.try_wait().unwrap()
+                });
                 let error = String::from_utf8(process.wait_with_output().unwrap().stderr).unwrap();
                 let place = place.file_name().unwrap().to_str().unwrap();
                 for part in ["bundles_failed", what, place, "move it away"] {
-                    assert!(error.contains(part), "{what} at {inner:?}, {command:?}: no {part}: {error}");
+                    assert!(
+                        error.contains(part),
+                        "{what} at {inner:?}, {command:?}: no {part}: {error}"
+                    );
                 }
             }
             assert_eq!(tree(board.base()), before, "{what} at {inner:?}");
@@ -630,11 +802,11 @@ fn what_is_no_file_is_neither_followed_nor_waited_for() {
     symlink(&elsewhere, &path).unwrap();
     assert_eq!(board.loads("s"), "one");
     let latest = board.bundles().join("s/latest.json");
-    for put in
-        [(|path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap()) as fn(&Path), |path| {
-            symlink("/etc/passwd", path).unwrap()
-        }]
-    {
+    for put in [
+        (|path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap())
+            as fn(&Path),
+        |path| symlink("/etc/passwd", path).unwrap(),
+    ] {
         fs::remove_file(&latest).unwrap();
         put(&latest);
         assert_eq!(board.loads("s"), "one");
@@ -692,13 +864,16 @@ fn process_killed_while_it_saves_leaves_the_old_one_or_the_new() {
     let board = Board::new();
     board.saves("s", "0");
     let mut loaded = Vec::new();
-    for (round, failpoint) in ["before-rename:1", "bundle:1", "before-rename:2"].into_iter().cycle().take(9).enumerate()
+    for (round, failpoint) in
+        ["before-rename:1", "bundle:1", "before-rename:2"].into_iter().cycle().take(9).enumerate()
     {
         let (old, new) = (board.loads("s"), format!("{}", round + 1));
         let dir = board.bundles();
         let mut command = board.command();
         command.args(["bundle", "--state-scope", "s", "--state-dir"]).arg(&dir);
-        command.args(["save", "--prompt", &format!("system={new}")]).env("CALLBOARD_FAILPOINT", failpoint);
+        command
+            .args(["save", "--prompt", &format!("system={new}")])
+            .env("CALLBOARD_FAILPOINT", failpoint);
         let killed = board.finish(&mut command);
         assert_eq!(killed.status.code(), None, "{failpoint}: {}", killed.stderr);
         let found = board.bundled(&["--state-scope", "s", "load"]);
@@ -711,8 +886,10 @@ fn process_killed_while_it_saves_leaves_the_old_one_or_the_new() {
     }
     board.saves("s", "the end");
     assert_eq!(board.loads("s"), "the end");
-    let unfinished: Vec<_> =
-        names(&board.bundles().join("s")).into_iter().filter(|name| name.ends_with(".tmp")).collect();
+    let unfinished: Vec<_> = names(&board.bundles().join("s"))
+        .into_iter()
+        .filter(|name| name.ends_with(".tmp"))
+        .collect();
     assert_eq!(unfinished, Vec::<String>::new());
     assert_eq!(loaded, ["0", "2", "3", "3", "5", "6", "6", "8", "9"]);
 }
@@ -723,7 +900,9 @@ fn disk_that_fails_leaves_the_old_bundle_and_names_the_place() {
     board.saves("s", "old");
     let mut command = board.command();
     command.args(["--json", "bundle", "--state-scope", "s", "--state-dir"]).arg(board.bundles());
-    command.args(["save", "--prompt", "system=new"]).env("CALLBOARD_FAILPOINT", "before-rename:1:error");
+    command
+        .args(["save", "--prompt", "system=new"])
+        .env("CALLBOARD_FAILPOINT", "before-rename:1:error");
     let failed = board.finish(&mut command);
     assert_eq!(failed.code(), "bundles_failed");
     assert!(failed.stderr.contains("kept/s"), "{}", failed.stderr);

@@ -44,17 +44,29 @@ fn what_was_saved_is_read_back_by_workflow_and_by_task() {
     let state = json!({"phase": "build", "step": 3, "status": "running", "persona_states": {"coder": {"status": "failed",
         "current_attempt": 2, "tokens_used": 12, "last_error": "no", "recovery_applied": false}}, "retry_counts": {"t": 1},
         "completed_tasks": ["s"], "pending_tasks": ["t"], "artifacts": {"log": "a.txt"}, "metrics": {"ratio": 0.1}});
-    saved(&mut world, "w", json!({"task_id": "t", "state": state})).replies(json!({"checkpoint": 1, "kept": 1}));
-    for asked in [json!({"workflow_id": "w"}), json!({"task_id": "t"}), json!({"workflow_id": "w", "number": 1})] {
+    saved(&mut world, "w", json!({"task_id": "t", "state": state}))
+        .replies(json!({"checkpoint": 1, "kept": 1}));
+    for asked in [
+        json!({"workflow_id": "w"}),
+        json!({"task_id": "t"}),
+        json!({"workflow_id": "w", "number": 1}),
+    ] {
         let read = world.call("get_checkpoint", asked).replies(json!({"restored": true}));
         let mut wanted = state.clone();
         wanted["workflow_id"] = "w".into();
         assert_eq!(read["checkpoint"]["state"], wanted);
-        assert_eq!((&read["checkpoint"]["attempt"], &read["checkpoint"]["agent"]), (&json!(1), &json!("a1")));
+        assert_eq!(
+            (&read["checkpoint"]["attempt"], &read["checkpoint"]["agent"]),
+            (&json!(1), &json!("a1"))
+        );
         assert_eq!(read["workflow"]["agents"], json!(["a1"]));
     }
-    world.call("get_checkpoint", json!({"workflow_id": "none"})).replies(json!({"restored": false}));
-    world.call("get_checkpoint", json!({"workflow_id": "w", "number": 2})).refuses("unknown_checkpoint");
+    world
+        .call("get_checkpoint", json!({"workflow_id": "none"}))
+        .replies(json!({"restored": false}));
+    world
+        .call("get_checkpoint", json!({"workflow_id": "w", "number": 2}))
+        .refuses("unknown_checkpoint");
     world.call("get_checkpoint", json!({"task_id": "none"})).refuses("unknown_task");
     world.call("get_checkpoint", json!({})).refuses("workflow_or_task");
 }
@@ -72,7 +84,10 @@ fn what_a_holder_leaves_with_its_task_stays_until_that_is_done() {
     world.call("claim_task", json!({"agent_id": "a2", "task_id": "t"})).unwrap();
     saved(&mut world, "w", keeping("a2")).unwrap();
     world.call("complete_task", json!({"agent_id": "a2", "task_id": "t", "output": "o"})).unwrap();
-    assert_eq!(world.call("get_task", json!({"task_id": "t"})).unwrap()["task"]["kept"], Value::Null);
+    assert_eq!(
+        world.call("get_task", json!({"task_id": "t"})).unwrap()["task"]["kept"],
+        Value::Null
+    );
 }
 
 #[test]
@@ -84,7 +99,12 @@ fn ten_of_a_workflow_are_kept_and_places_used_again() {
     }
     assert_eq!(kept(&world, "w"), (16..=25).rev().collect::<Vec<_>>());
     assert_eq!(world.state.checkpoints().len(), 20);
-    assert!(world.state.checkpoints().all(|(id, _)| id.as_str().ends_with(|digit: char| digit.is_ascii_digit())));
+    assert!(
+        world
+            .state
+            .checkpoints()
+            .all(|(id, _)| id.as_str().ends_with(|digit: char| digit.is_ascii_digit()))
+    );
     world.policy.max_checkpoints_per_workflow = 3;
     save(&mut world, "w", json!({"state": at_step(26)}));
     assert_eq!(kept(&world, "w"), [26, 25, 24]);
@@ -106,7 +126,11 @@ fn after_seven_days_all_but_the_newest_go() {
     assert_eq!((kept(&world, "w"), kept(&world, "alone")), (vec![2], vec![1]));
     save(&mut world, "w", json!({"state": at_step(3)}));
     world.at(30 * DAY);
-    assert_eq!((kept(&world, "w"), kept(&world, "alone")), (vec![3], vec![1]), "a workflow that rests can be taken up");
+    assert_eq!(
+        (kept(&world, "w"), kept(&world, "alone")),
+        (vec![3], vec![1]),
+        "a workflow that rests can be taken up"
+    );
     saved(&mut world, "w", json!({"state": at_step(4)})).replies(json!({"checkpoint": 4}));
     assert_eq!(world.count_of("checkpoints_dropped"), 2);
 }
@@ -121,7 +145,10 @@ fn a_checkpoint_of_an_attempt_that_is_over_is_refused() {
     let stale = json!({"workflow_id": "w", "task_id": "t", "attempt": 1, "state": at_step(3)});
     world.by("a1").call("save_checkpoint", stale.clone()).refuses("held_by_other");
     world.by("a2").call("save_checkpoint", stale).refuses("attempt_over");
-    world.by("nobody-knows").call("save_checkpoint", json!({"workflow_id": "w"})).refuses("unknown_agent");
+    world
+        .by("nobody-knows")
+        .call("save_checkpoint", json!({"workflow_id": "w"}))
+        .refuses("unknown_agent");
     assert_eq!(kept(&world, "w"), [2, 1]);
 }
 
@@ -130,7 +157,10 @@ fn whoever_saves_has_begun() {
     let mut world = World::new().agent("a1").task("t").task("u");
     world.next("a1");
     save(world.by("a1"), "w", json!({"task_id": "t", "state": at_step(1)}));
-    assert!(world.next("a1")["holding"].is_array(), "a claim that was acted on is not handed out again");
+    assert!(
+        world.next("a1")["holding"].is_array(),
+        "a claim that was acted on is not handed out again"
+    );
 }
 
 #[test]
@@ -139,7 +169,8 @@ fn a_repeated_save_saves_once() {
     let first = json!({"state": at_step(1), "spent": {"tokens": 5}, "idempotency_key": "k"});
     save(world.by("a1"), "w", first.clone());
     save(world.by("a1"), "w", json!({"state": at_step(2), "spent": {"tokens": 5}}));
-    saved(world.by("a1"), "w", first).replies(json!({"already": true, "checkpoint": 1, "spent": {"tokens": 10}}));
+    saved(world.by("a1"), "w", first)
+        .replies(json!({"already": true, "checkpoint": 1, "spent": {"tokens": 10}}));
     assert_eq!(kept(&world, "w"), [2, 1]);
 }
 
@@ -156,7 +187,10 @@ fn bad_input_is_refused_and_leaves_nothing() {
         (json!({"workflow_id": "w", "state": {"unknown": 1}}), "bad_arguments"),
         (json!({"workflow_id": "w", "state": {"workflow_id": "v"}}), "other_workflow"),
         (json!({"workflow_id": "w", "state": {"workflow_id": "a/b"}}), "bad_id"),
-        (json!({"workflow_id": "w", "state": {"metrics": {"m": "x".repeat(limit::CHECKPOINT.max)}}}), "over_limit"),
+        (
+            json!({"workflow_id": "w", "state": {"metrics": {"m": "x".repeat(limit::CHECKPOINT.max)}}}),
+            "over_limit",
+        ),
         (json!({"workflow_id": "w", "state": {"metrics": {"m": deep}}}), "over_limit"),
         (json!({"workflow_id": "w", "task_id": "none"}), "unknown_task"),
         (json!({"workflow_id": "w", "scope": "nowhere/x"}), "bad_path"),
@@ -187,20 +221,29 @@ fn a_workflow_is_made_while_there_is_room() {
 
 #[test]
 fn a_spent_budget_ends_claims_until_a_leader_raises_it() {
-    let mut world = World::new().agent("a1").agent("a2").agent_with("boss", json!({"role": "leader"}));
+    let mut world =
+        World::new().agent("a1").agent("a2").agent_with("boss", json!({"role": "leader"}));
     for id in ["t", "u", "v"] {
         world.create(id, json!({}));
     }
     world.claim("a1", "t");
-    let first =
-        json!({"task_id": "t", "budget": {"tokens": 100, "attempts": 3}, "spent": {"tokens": 60, "attempts": 1}});
+    let first = json!({"task_id": "t", "budget": {"tokens": 100, "attempts": 3}, "spent": {"tokens": 60, "attempts": 1}});
     saved(world.by("a1"), "w", first).replies(json!({"remaining": {"tokens": 40, "attempts": 2}}));
     let over = save(world.by("a1"), "w", json!({"spent": {"tokens": 50}}));
-    assert_eq!((&over["exhausted"], &over["remaining"]["tokens"]), (&json!("110 of 100 tokens"), &json!(0)));
+    assert_eq!(
+        (&over["exhausted"], &over["remaining"]["tokens"]),
+        (&json!("110 of 100 tokens"), &json!(0))
+    );
     world.complete("a1", "t");
     for arguments in [json!({}), json!({"task_id": "u"}), json!({"wait_seconds": 50})] {
-        assert!(!world.by("a1").waits("claim_task", arguments.clone()), "there is nothing to wait for");
-        let empty = world.by("a1").call("claim_task", arguments).replies(json!({"success": false, "verdict": "spent"}));
+        assert!(
+            !world.by("a1").waits("claim_task", arguments.clone()),
+            "there is nothing to wait for"
+        );
+        let empty = world
+            .by("a1")
+            .call("claim_task", arguments)
+            .replies(json!({"success": false, "verdict": "spent"}));
         assert!(empty["message"].as_str().unwrap().contains("110 of 100 tokens"), "{empty}");
         assert!(empty["next"].as_str().unwrap().contains("save_checkpoint"), "{empty}");
     }
@@ -210,7 +253,10 @@ fn a_spent_budget_ends_claims_until_a_leader_raises_it() {
     };
     save(world.by("a1"), "free", json!({"state": at_step(1)}));
     assert_eq!(works_for(&world, "a1"), "w", "nobody frees itself of a budget");
-    world.by("a1").call("claim_task", json!({})).replies(json!({"success": false, "verdict": "spent"}));
+    world
+        .by("a1")
+        .call("claim_task", json!({}))
+        .replies(json!({"success": false, "verdict": "spent"}));
     let raise = json!({"workflow_id": "w", "budget": {"tokens": 1000}});
     world.by("a1").call("save_checkpoint", raise.clone()).refuses("not_leader");
     save(world.by("a1"), "w", json!({"budget": {"tokens": 100}}));
@@ -246,12 +292,24 @@ fn a_claim_hands_over_the_newest_checkpoint_of_the_task() {
 
 #[test]
 fn a_task_that_was_reset_is_begun_without_the_checkpoints_of_before() {
-    let mut world = World::new().agent("a1").agent_with("boss", json!({"role": "leader"})).task("t").claimed("a1", "t");
+    let mut world = World::new()
+        .agent("a1")
+        .agent_with("boss", json!({"role": "leader"}))
+        .task("t")
+        .claimed("a1", "t");
     save(world.by("a1"), "w", json!({"task_id": "t", "state": at_step(1)}));
     world.at(SECOND);
-    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
-    world.by("boss").call("reset_tasks", json!({"task_id": "t", "held": true})).replies(json!({"reset": 1}));
-    let read = |world: &mut World| world.nobody().call("get_checkpoint", json!({"task_id": "t"})).unwrap();
+    world.fetched = Fetched::Taken(Listed {
+        name: SnapshotName::new(world.now, "0123abcd"),
+        bytes: 1,
+        head: None,
+    });
+    world
+        .by("boss")
+        .call("reset_tasks", json!({"task_id": "t", "held": true}))
+        .replies(json!({"reset": 1}));
+    let read =
+        |world: &mut World| world.nobody().call("get_checkpoint", json!({"task_id": "t"})).unwrap();
     assert_eq!(read(&mut world)["restored"], false);
     assert!(world.claim("a1", "t")["handoff"]["checkpoint"].is_null());
     world.at(SECOND);
@@ -266,7 +324,9 @@ fn a_task_that_was_reset_is_begun_without_the_checkpoints_of_before() {
 fn reset_begins_anew_what_was_released_or_retried_once() {
     type End = fn(&mut World);
     let ends: [(&str, End); 3] = [
-        ("released", |world| drop(world.by("a1").call("release_task", json!({"task_id": "t"})).unwrap())),
+        ("released", |world| {
+            drop(world.by("a1").call("release_task", json!({"task_id": "t"})).unwrap())
+        }),
         ("retried", |world| {
             let fail = json!({"task_id": "t", "error": "x", "retryable": false});
             world.by("a1").call("fail_task", fail).expect("failed");
@@ -281,10 +341,19 @@ fn reset_begins_anew_what_was_released_or_retried_once() {
     ];
     for (name, end) in ends {
         let boss = json!({"role": "leader"});
-        let mut world = World::new().agent("a1").agent_with("boss", boss).task("t").claimed("a1", "t");
-        save(world.by("a1"), "w", json!({"task_id": "t", "state": at_step(1), "kept": {"half": "done"}}));
+        let mut world =
+            World::new().agent("a1").agent_with("boss", boss).task("t").claimed("a1", "t");
+        save(
+            world.by("a1"),
+            "w",
+            json!({"task_id": "t", "state": at_step(1), "kept": {"half": "done"}}),
+        );
         world.at(SECOND);
-        world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+        world.fetched = Fetched::Taken(Listed {
+            name: SnapshotName::new(world.now, "0123abcd"),
+            bytes: 1,
+            head: None,
+        });
         end(&mut world);
         world.at(SECOND);
         for reset in [1, 0] {
@@ -299,7 +368,11 @@ fn reset_begins_anew_what_was_released_or_retried_once() {
 #[test]
 fn a_restore_gives_no_budget_back() {
     let mut world = World::new().agent("a1");
-    save(world.by("a1"), "w", json!({"state": at_step(1), "budget": {"tokens": 100}, "spent": {"tokens": 10}}));
+    save(
+        world.by("a1"),
+        "w",
+        json!({"state": at_step(1), "budget": {"tokens": 100}, "spent": {"tokens": 10}}),
+    );
     let then = world.state.to_document();
     save(world.by("a1"), "w", json!({"state": at_step(2), "spent": {"tokens": 90}}));
     save(world.by("a1"), "new", json!({"state": at_step(1)}));
@@ -337,11 +410,17 @@ fn a_damaged_newest_checkpoint_falls_back_to_the_one_before() {
     for asked in [json!({"workflow_id": "w"}), json!({"task_id": "t"})] {
         let read = board.cli_ok("get_checkpoint", asked);
         assert_eq!((&read["restored"], &read["fallback"]), (&json!(true), &json!(true)), "{read}");
-        assert_eq!((&read["checkpoint"]["number"], &read["checkpoint"]["state"]["step"]), (&json!(2), &json!(2)));
+        assert_eq!(
+            (&read["checkpoint"]["number"], &read["checkpoint"]["state"]["step"]),
+            (&json!(2), &json!(2))
+        );
         assert_eq!(read["skipped"][0]["number"], 3);
         assert!(read["skipped"][0]["reason"].as_str().unwrap().contains("sha256"), "{read}");
     }
-    assert_eq!(board.cli("get_checkpoint", json!({"workflow_id": "w", "number": 3})).code(), "checkpoint_damaged");
+    assert_eq!(
+        board.cli("get_checkpoint", json!({"workflow_id": "w", "number": 3})).code(),
+        "checkpoint_damaged"
+    );
     board.cli_ok("register_agent", json!({"agent_id": "a2", "role": "worker"}));
     let claim = board.cli_ok("claim_task", json!({"task_id": "t", "agent_id": "a2"}));
     assert_eq!(claim["handoff"]["checkpoint"]["number"], 2, "{claim}");
@@ -351,7 +430,11 @@ fn a_damaged_newest_checkpoint_falls_back_to_the_one_before() {
     assert_eq!((&read["checkpoint"]["number"], &read["fallback"]), (&json!(4), &Value::Null));
     let all = imported(|document| newest(document, 3));
     let read = all.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
-    assert_eq!((&read["restored"], read["skipped"].as_array().unwrap().len()), (&json!(false), 3), "{read}");
+    assert_eq!(
+        (&read["restored"], read["skipped"].as_array().unwrap().len()),
+        (&json!(false), 3),
+        "{read}"
+    );
 }
 
 #[test]
@@ -364,7 +447,10 @@ fn a_checkpoint_survives_processes_and_stands_in_the_state_file() {
         );
     }
     let read = board.cli_ok("get_checkpoint", json!({"workflow_id": "nightly"}));
-    assert_eq!((&read["checkpoint"]["number"], &read["workflow"]["spent"]["tokens"]), (&json!(12), &json!(12)));
+    assert_eq!(
+        (&read["checkpoint"]["number"], &read["workflow"]["spent"]["tokens"]),
+        (&json!(12), &json!(12))
+    );
     let file: Value = serde_json::from_slice(&fs::read(board.file(STATE_FILE)).unwrap()).unwrap();
     let shown: Vec<_> = file["checkpoints"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(shown.len(), 10, "{shown:?}");
@@ -380,48 +466,108 @@ fn a_workflow_and_its_checkpoints_are_listed_in_pages_and_deleted_by_leaders() {
     }
     let first = world.call("list_checkpoints", json!({"limit": 5})).replies(json!({"next": "v5"}));
     assert_eq!(first["workflows"].as_array().unwrap().len(), 5);
-    world.call("list_checkpoints", json!({"workflow_id": "v5", "after": "abc"})).refuses("bad_arguments");
+    world
+        .call("list_checkpoints", json!({"workflow_id": "v5", "after": "abc"}))
+        .refuses("bad_arguments");
     let rest = world.call("list_checkpoints", json!({"limit": 5, "after": "v5"})).expect("listed");
-    let ids: Vec<_> = rest["workflows"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let ids: Vec<_> = rest["workflows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap())
+        .collect();
     assert_eq!((ids, &rest["next"]), (vec!["v6", "v7", "w"], &Value::Null));
-    let page = world.call("list_checkpoints", json!({"workflow_id": "w", "limit": 3})).replies(json!({"next": "5"}));
-    let steps: Vec<_> =
-        page["checkpoints"].as_array().unwrap().iter().map(|one| one["step"].as_u64().unwrap()).collect();
+    let page = world
+        .call("list_checkpoints", json!({"workflow_id": "w", "limit": 3}))
+        .replies(json!({"next": "5"}));
+    let steps: Vec<_> = page["checkpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["step"].as_u64().unwrap())
+        .collect();
     assert_eq!((steps, &page["workflow"]["kept"]), (vec![7, 6, 5], &json!(7)));
     world.call("list_checkpoints", json!({"workflow_id": "none"})).refuses("unknown_workflow");
     world.by("a1").call("delete_checkpoints", json!({"workflow_id": "w"})).refuses("not_leader");
     world.nobody();
-    world.call("delete_checkpoints", json!({"workflow_id": "w", "number": 9})).refuses("unknown_checkpoint");
-    world.call("delete_checkpoints", json!({"workflow_id": "w", "number": 7, "keep": 1})).refuses("number_or_keep");
-    world.call("delete_checkpoints", json!({"workflow_id": "w", "number": 7})).replies(json!({"kept": 6}));
-    world.call("delete_checkpoints", json!({"workflow_id": "w", "keep": 2})).replies(json!({"kept": 2}));
+    world
+        .call("delete_checkpoints", json!({"workflow_id": "w", "number": 9}))
+        .refuses("unknown_checkpoint");
+    world
+        .call("delete_checkpoints", json!({"workflow_id": "w", "number": 7, "keep": 1}))
+        .refuses("number_or_keep");
+    world
+        .call("delete_checkpoints", json!({"workflow_id": "w", "number": 7}))
+        .replies(json!({"kept": 6}));
+    world
+        .call("delete_checkpoints", json!({"workflow_id": "w", "keep": 2}))
+        .replies(json!({"kept": 2}));
     assert_eq!(kept(&world, "w"), [6, 5]);
-    saved(&mut world, "w", json!({"state": at_step(8)})).replies(json!({"checkpoint": 8, "kept": 3}));
-    world.call("delete_checkpoints", json!({"workflow_id": "w"})).replies(json!({"removed": true, "kept": 0}));
-    saved(&mut world, "w", json!({"state": at_step(1)})).replies(json!({"checkpoint": 1, "spent": {"attempts": 0}}));
+    saved(&mut world, "w", json!({"state": at_step(8)}))
+        .replies(json!({"checkpoint": 8, "kept": 3}));
+    world
+        .call("delete_checkpoints", json!({"workflow_id": "w"}))
+        .replies(json!({"removed": true, "kept": 0}));
+    saved(&mut world, "w", json!({"state": at_step(1)}))
+        .replies(json!({"checkpoint": 1, "spent": {"attempts": 0}}));
 }
 
 #[test]
 fn the_command_saves_shows_lists_and_deletes() {
     let board = Board::new();
-    let checkpoint = |arguments: &[&str]| board.finish(board.command().args(["checkpoint"]).args(arguments));
-    let first = ["save", "w", "--phase", "build", "--step", "4", "--spent", "tokens=30", "--budget", "tokens=100"];
+    let checkpoint =
+        |arguments: &[&str]| board.finish(board.command().args(["checkpoint"]).args(arguments));
+    let first = [
+        "save",
+        "w",
+        "--phase",
+        "build",
+        "--step",
+        "4",
+        "--spent",
+        "tokens=30",
+        "--budget",
+        "tokens=100",
+    ];
     let told = checkpoint(&first);
-    assert_eq!(told.stdout, "workflow w: checkpoint 1, 1 kept\nremaining: 70 tokens\n", "{}", told.stderr);
+    assert_eq!(
+        told.stdout, "workflow w: checkpoint 1, 1 kept\nremaining: 70 tokens\n",
+        "{}",
+        told.stderr
+    );
     let file = board.base().join("state.json");
-    fs::write(&file, json!({"phase": "test", "step": 5, "metrics": {"ratio": 0.25}}).to_string()).unwrap();
-    let told = checkpoint(&["save", "w", "--file", file.to_str().unwrap(), "--step", "6", "--spent", "tokens=70"]);
+    fs::write(&file, json!({"phase": "test", "step": 5, "metrics": {"ratio": 0.25}}).to_string())
+        .unwrap();
+    let told = checkpoint(&[
+        "save",
+        "w",
+        "--file",
+        file.to_str().unwrap(),
+        "--step",
+        "6",
+        "--spent",
+        "tokens=70",
+    ]);
     assert!(told.stdout.contains("100 of 100 tokens"), "{}{}", told.stdout, told.stderr);
     let shown = checkpoint(&["show", "w"]).stdout;
-    for line in ["number: 2", "phase: test", "step: 6", "metrics: {\"ratio\":0.25}", "spent: 100 tokens"] {
+    for line in
+        ["number: 2", "phase: test", "step: 6", "metrics: {\"ratio\":0.25}", "spent: 100 tokens"]
+    {
         assert!(shown.contains(line), "{line} is not in\n{shown}");
     }
     assert_eq!(checkpoint(&["show", "none"]).status.code(), Some(1));
     let listed = checkpoint(&["list"]).stdout;
     assert!(listed.contains("WORKFLOW") && listed.contains("none: 100 of 100 tokens"), "{listed}");
     assert!(checkpoint(&["list", "w"]).stdout.contains("test"));
-    assert_eq!(checkpoint(&["delete", "w"]).status.code(), Some(2), "it must be said what is to go");
-    assert_eq!(checkpoint(&["delete", "w", "--number", "2"]).stdout, "workflow w: 1 checkpoints are left\n");
+    assert_eq!(
+        checkpoint(&["delete", "w"]).status.code(),
+        Some(2),
+        "it must be said what is to go"
+    );
+    assert_eq!(
+        checkpoint(&["delete", "w", "--number", "2"]).stdout,
+        "workflow w: 1 checkpoints are left\n"
+    );
     assert_eq!(checkpoint(&["delete", "w", "--all"]).stdout, "workflow w is gone\n");
     for (arguments, word) in [
         (vec!["save", "w", "--spent", "tokens=-1"], "tokens=N"),
@@ -439,16 +585,25 @@ fn the_command_saves_shows_lists_and_deletes() {
 fn artifacts_are_kept_beside_the_board_and_named_by_the_task() {
     let board = Board::new();
     board.cli_ok("create_task", json!({"id": "t", "description": "do it"}));
-    let artifact = |arguments: &[&str]| board.finish(board.command().args(["artifact"]).args(arguments));
+    let artifact =
+        |arguments: &[&str]| board.finish(board.command().args(["artifact"]).args(arguments));
     let report = board.base().join("report.txt");
     fs::write(&report, "all is well\n").unwrap();
     let told = artifact(&["attach", "t", "report.txt"]);
-    assert!(told.stdout.starts_with("task t: report.txt, 12 bytes, in "), "{}{}", told.stdout, told.stderr);
-    let path = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "text": "x"}))["path"].clone();
+    assert!(
+        told.stdout.starts_with("task t: report.txt, 12 bytes, in "),
+        "{}{}",
+        told.stdout,
+        told.stderr
+    );
+    let path = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "text": "x"}))
+        ["path"]
+        .clone();
     let kept = board.file(path.as_str().unwrap());
     assert_eq!(fs::read_to_string(&kept).unwrap(), "x");
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
-    let again = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "text": "y"}));
+    let again =
+        board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "text": "y"}));
     assert_ne!(again["path"], path, "two contents never share a file");
     let seq = board.cli_ok("health_check", json!({}))["seq"].clone();
     board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "text": "y"}));
@@ -458,10 +613,14 @@ fn artifacts_are_kept_beside_the_board_and_named_by_the_task() {
     let secret = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
     fs::write(&report, &secret).unwrap();
     artifact(&["attach", "t", report.to_str().unwrap(), "--name", "leak"]);
-    let leak = board.cli_ok("get_task", json!({"task_id": "t"}))["task"]["artifacts"][2]["sha256"].clone();
+    let leak =
+        board.cli_ok("get_task", json!({"task_id": "t"}))["task"]["artifacts"][2]["sha256"].clone();
     let name = format!("artifacts/t/{}-leak", &leak.as_str().unwrap()[..8]);
     assert!(!fs::read_to_string(board.file(&name)).unwrap().contains(&secret));
-    let names: Vec<_> = fs::read_dir(board.file("artifacts/t")).unwrap().map(|one| one.unwrap().file_name()).collect();
+    let names: Vec<_> = fs::read_dir(board.file("artifacts/t"))
+        .unwrap()
+        .map(|one| one.unwrap().file_name())
+        .collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")), "{names:?}");
 }
 
@@ -477,7 +636,10 @@ fn an_artifact_that_cannot_be_is_refused() {
         (json!({"task_id": "none", "name": "x", "text": "x"}), "unknown_task"),
         (json!({"task_id": "../t", "name": "x", "text": "x"}), "bad_id"),
         (json!({"task_id": "t", "name": "x"}), "text_or_path"),
-        (json!({"task_id": "t", "name": "x", "text": "x", "path": "/etc/hostname"}), "text_or_path"),
+        (
+            json!({"task_id": "t", "name": "x", "text": "x", "path": "/etc/hostname"}),
+            "text_or_path",
+        ),
         (json!({"task_id": "t", "name": "x", "path": "/none"}), "artifact_unread"),
         (json!({"task_id": "t", "name": "x", "path": "/dev/zero"}), "artifact_unread"),
         (json!({"task_id": "t", "name": "x", "path": "/etc"}), "artifact_unread"),
@@ -492,11 +654,16 @@ fn an_artifact_that_cannot_be_is_refused() {
         let path = json!({"task_id": "t", "name": "x", "path": "/etc/hostname"});
         let reply = door.ask(&server, "attach_artifact", &path);
         assert!(reply.is_error && reply.text.contains("path_of_other_machine"), "{}", reply.text);
-        door.ok(&server, "attach_artifact", &json!({"task_id": "t", "name": "x", "text": "over HTTP"}));
+        door.ok(
+            &server,
+            "attach_artifact",
+            &json!({"task_id": "t", "name": "x", "text": "over HTTP"}),
+        );
     }
 }
 
-/// If the process opened and closed the journal's file again, it would lose the locks that protect others' writes.
+/// If the process opened and closed the journal's file again, it would lose the locks that protect
+/// others' writes.
 #[test]
 fn a_file_of_the_board_is_no_artifact_by_whatever_name() {
     let board = Board::new();
@@ -505,20 +672,23 @@ fn a_file_of_the_board_is_no_artifact_by_whatever_name() {
     let beside = |name: &str| board.base().join(name);
     std::os::unix::fs::symlink(board.file("journal.db"), beside("link")).unwrap();
     std::os::unix::fs::symlink(board.dir(), beside("dir")).unwrap();
-    let mut paths = vec![beside("link"), beside("dir").join("journal.db-shm"), beside("board/run/../lock")];
+    let mut paths =
+        vec![beside("link"), beside("dir").join("journal.db-shm"), beside("board/run/../lock")];
     for name in ["journal.db", "journal.db-wal", "journal.db-shm", "mcp-state.json"] {
         paths.push(board.file(name));
         paths.push(beside(&format!("hard-{name}")));
         fs::hard_link(board.file(name), beside(&format!("hard-{name}"))).unwrap();
     }
     for path in paths {
-        let reply = client.call("attach_artifact", json!({"task_id": "t", "name": "x", "path": path}));
+        let reply =
+            client.call("attach_artifact", json!({"task_id": "t", "name": "x", "path": path}));
         assert!(reply.text.contains("callboard backup"), "{}: {}", path.display(), reply.text);
     }
     // Files in deeper directories, such as an agent's worktree, are not files of the board.
     fs::create_dir_all(board.file("worktrees/w")).unwrap();
     fs::write(board.file("worktrees/w/report"), "well").unwrap();
-    let report = json!({"task_id": "t", "name": "report", "path": board.file("worktrees/w/report")});
+    let report =
+        json!({"task_id": "t", "name": "report", "path": board.file("worktrees/w/report")});
     client.ok("attach_artifact", report);
 }
 
@@ -529,21 +699,26 @@ fn an_artifact_is_redacted_whatever_bytes_stand_between() {
     let secret = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
     let log = board.base().join("log");
     fs::write(&log, [b"gr\xfc\xdfe\n", secret.as_bytes(), b"\n\xff"].concat()).unwrap();
-    let reply = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "path": log}));
+    let reply =
+        board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "path": log}));
     let kept = fs::read(board.file(reply["path"].as_str().unwrap())).unwrap();
     assert_eq!(kept, b"gr\xfc\xdfe\n[redacted: github token]\n\xff");
     // A redacted JSON document is still valid; a document without secrets is unchanged.
     let document = |text: &str| {
         fs::write(&log, text).unwrap();
-        let reply = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "document", "path": log}));
+        let reply = board
+            .cli_ok("attach_artifact", json!({"task_id": "t", "name": "document", "path": log}));
         fs::read_to_string(board.file(reply["path"].as_str().unwrap())).unwrap()
     };
-    let kept = document(r#"{"db": {"password": {"value": "hunter2hunter3"}, "pin": 4}, "password": 12345678}"#);
-    let clean =
-        json!({"db": {"password": {"value": "[redacted: password]"}, "pin": 4}, "password": "[redacted: password]"});
+    let kept = document(
+        r#"{"db": {"password": {"value": "hunter2hunter3"}, "pin": 4}, "password": 12345678}"#,
+    );
+    let clean = json!({"db": {"password": {"value": "[redacted: password]"}, "pin": 4}, "password": "[redacted: password]"});
     assert_eq!(serde_json::from_str::<serde_json::Value>(&kept).unwrap(), clean);
     assert!(!document(r#"{"token": "a1b2c3d4e5f6g7h8", "token": ""}"#).contains("a1b2"));
-    let written = |secret: &str| format!(r#"{{"token":{secret},  "big": 12345678901234567890123, "f":0.10,"f": 0.2}}"#);
+    let written = |secret: &str| {
+        format!(r#"{{"token":{secret},  "big": 12345678901234567890123, "f":0.10,"f": 0.2}}"#)
+    };
     assert_eq!(document(&written(r#""a1b2c3d4e5f6g7h8""#)), written(r#""[redacted: token]""#));
     let compact = format!(r#"{{"password":"hunter2hunter3","n":[{}0]}}"#, "1,".repeat(1_500_000));
     assert_eq!(document(&compact), compact.replace("hunter2hunter3", "[redacted: password]"));
@@ -557,13 +732,22 @@ fn doctor_tells_of_damaged_checkpoints_and_artifacts() {
     board.cli_ok("create_task", json!({"id": "t", "description": "do it"}));
     let told = |board: &Board| board.finish(board.command().arg("doctor")).stdout;
     assert!(!told(&board).contains("checkpoints") && !told(&board).contains("artifacts"));
-    board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "task_id": "t", "state": at_step(1)}));
-    let path = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "text": "x"}))["path"].clone();
+    board.cli_ok(
+        "save_checkpoint",
+        json!({"workflow_id": "w", "task_id": "t", "state": at_step(1)}),
+    );
+    let path = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "text": "x"}))
+        ["path"]
+        .clone();
     let report = told(&board);
     assert!(report.contains("ok   checkpoints: 1 in 1 workflows, all sound"), "{report}");
     assert!(report.contains("ok   artifacts: 1 of 1 tasks"), "{report}");
     fs::write(board.file(path.as_str().unwrap()), "y").unwrap();
-    assert!(told(&board).contains("warn artifacts: 1 of 1 tasks, t/log is not as it was attached"), "{}", told(&board));
+    assert!(
+        told(&board).contains("warn artifacts: 1 of 1 tasks, t/log is not as it was attached"),
+        "{}",
+        told(&board)
+    );
     fs::remove_file(board.file(path.as_str().unwrap())).unwrap();
     assert!(told(&board).contains("t/log is missing"), "{}", told(&board));
     let damaged = imported(|document| {
@@ -582,12 +766,21 @@ fn doctor_tells_of_damaged_checkpoints_and_artifacts() {
 fn a_backup_and_a_rebuilt_file_hold_the_checkpoints() {
     let board = Board::new();
     for step in 1..=3 {
-        board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": at_step(step), "spent": {"tokens": 2}}));
+        board.cli_ok(
+            "save_checkpoint",
+            json!({"workflow_id": "w", "state": at_step(step), "spent": {"tokens": 2}}),
+        );
     }
     let is_whole = |board: &Board| {
         let read = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
-        assert_eq!((&read["checkpoint"]["number"], &read["workflow"]["spent"]["tokens"]), (&json!(3), &json!(6)));
-        assert_eq!(board.cli_ok("list_checkpoints", json!({"workflow_id": "w"}))["workflow"]["kept"], 3);
+        assert_eq!(
+            (&read["checkpoint"]["number"], &read["workflow"]["spent"]["tokens"]),
+            (&json!(3), &json!(6))
+        );
+        assert_eq!(
+            board.cli_ok("list_checkpoints", json!({"workflow_id": "w"}))["workflow"]["kept"],
+            3
+        );
     };
     let backup = board.base().join("board.backup");
     let finished = board.finish(board.command().arg("backup").arg(&backup));
@@ -614,7 +807,10 @@ fn a_hand_edit_of_a_checkpoint_is_no_edit() {
     fs::write(board.file(STATE_FILE), text.replace("\"step\": 1", "\"step\": 9")).unwrap();
     board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "spent": {"tokens": 1}}));
     let read = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
-    assert_eq!((&read["checkpoint"]["state"]["step"], &read["fallback"]), (&json!(1), &Value::Null));
+    assert_eq!(
+        (&read["checkpoint"]["state"]["step"], &read["fallback"]),
+        (&json!(1), &Value::Null)
+    );
     let kept = fs::read_dir(board.dir())
         .unwrap()
         .filter(|one| one.as_ref().unwrap().file_name().to_string_lossy().contains(".rejected-"));

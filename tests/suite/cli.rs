@@ -122,9 +122,15 @@ fn init_says_where_the_board_is_and_what_agents_need() {
     let project = Project::new();
     let plan = project.fed(&["init", "ship it", "--plan", "-"], "first this, then that");
     assert_eq!(plan.code, 0);
-    contains(&plan.out, &["project/.coordination", "AGENTS.md", "claim_task", "callboard connect claude"]);
+    contains(
+        &plan.out,
+        &["project/.coordination", "AGENTS.md", "claim_task", "callboard connect claude"],
+    );
     let kept = project.json(&["call", "get_master_plan"]);
-    assert_eq!((&kept["goal"], &kept["master_plan"]), (&json!("ship it"), &json!("first this, then that")));
+    assert_eq!(
+        (&kept["goal"], &kept["master_plan"]),
+        (&json!("ship it"), &json!("first this, then that"))
+    );
     let another = project.run(&["init", "again"]);
     another.fails(REFUSED, &["another goal, `ship it`", "--replace-goal"]);
     let again = project.run(&["init", "ship it"]);
@@ -137,7 +143,9 @@ fn init_says_where_the_board_is_and_what_agents_need() {
 #[test]
 fn help_is_given_whatever_the_environment_names() {
     let project = Project::new();
-    for arguments in [&["man"][..], &["completions", "bash"], &["call"], &["call", "get_task", "--schema"]] {
+    for arguments in
+        [&["man"][..], &["completions", "bash"], &["call"], &["call", "get_task", "--schema"]]
+    {
         let mut command = project.command(arguments);
         let ran = Ran::of(command.env("CALLBOARD_SERVER", "garbage").env("CALLBOARD_TOKEN", "a b"));
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}");
@@ -189,10 +197,18 @@ fn a_directory_whose_name_is_no_text_is_one_like_others() {
     ];
     for arguments in commands {
         let ran = Ran::of(project.command(arguments).current_dir(&dir));
-        assert!(ran.code == 0 || arguments[0] == "doctor" && ran.code == 1, "{arguments:?}: {}{}", ran.code, ran.err);
+        assert!(
+            ran.code == 0 || arguments[0] == "doctor" && ran.code == 1,
+            "{arguments:?}: {}{}",
+            ran.code,
+            ran.err
+        );
     }
-    let mut serve =
-        project.command(&["serve", "--listen", "127.0.0.1:0", "--json"]).current_dir(&dir).spawn().expect("started");
+    let mut serve = project
+        .command(&["serve", "--listen", "127.0.0.1:0", "--json"])
+        .current_dir(&dir)
+        .spawn()
+        .expect("started");
     let mut line = String::new();
     let out = serve.stdout.take().expect("piped");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("read");
@@ -212,7 +228,10 @@ fn a_project_in_a_home_directory_that_is_a_repository_is_its_own() {
         let ran = Ran::of(project.command(arguments).current_dir(project.dir("home/mine")));
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
     }
-    assert!(project.dir("home/mine/.coordination").is_dir() && project.dir("home/mine/.mcp.json").is_file());
+    assert!(
+        project.dir("home/mine/.coordination").is_dir()
+            && project.dir("home/mine/.mcp.json").is_file()
+    );
 }
 
 #[test]
@@ -237,9 +256,21 @@ fn reading_makes_no_board() {
 #[test]
 fn a_task_goes_from_added_to_done() {
     let project = Project::new();
-    let arguments = ["add", "Write it", "--id", "a", "--title", "Writing", "--priority", "2", "--tag", "docs"];
+    let arguments =
+        ["add", "Write it", "--id", "a", "--title", "Writing", "--priority", "2", "--tag", "docs"];
     assert_eq!(project.says(&arguments), "a\n");
-    let arguments = ["add", "Check it", "--id", "b", "--after", "a", "--file", "x.md", "--hint", "read x.md first"];
+    let arguments = [
+        "add",
+        "Check it",
+        "--id",
+        "b",
+        "--after",
+        "a",
+        "--file",
+        "x.md",
+        "--hint",
+        "read x.md first",
+    ];
     assert_eq!(project.json(&arguments)["task"]["dependencies"], json!(["a"]));
     contains(
         &project.says(&["--agent", "w", "claim", "--wait", "1"]),
@@ -267,11 +298,21 @@ fn a_task_goes_from_added_to_done() {
     assert_eq!(project.fed(&output, "written and read").out, "completed a\n");
     let task = &project.json(&["show", "a"])["task"];
     let result = json!({"output": "written and read", "files_modified": ["x.md"], "files_created": ["y.md"], "branch": "t", "commit": "c0"});
-    assert_eq!((&task["status"], &task["result"], &task["priority"]), (&json!("done"), &result, &json!(2)));
+    assert_eq!(
+        (&task["status"], &task["result"], &task["priority"]),
+        (&json!("done"), &result, &json!(2))
+    );
     let shown = project.says(&["show", "a"]);
     contains(
         &shown,
-        &["done a", "title: Writing", "\nby: w\n", "attempt 1 by w", "note: half of it", "created: just now"],
+        &[
+            "done a",
+            "title: Writing",
+            "\nby: w\n",
+            "attempt 1 by w",
+            "note: half of it",
+            "created: just now",
+        ],
     );
     contains(
         &project.says(&["--agent", "v", "claim", "b"]),
@@ -296,34 +337,51 @@ fn a_capability_is_demanded() {
     project.says(&["add", "train", "--capability", "gpu"]);
     let claim = project.run(&["--agent", "w", "--json", "claim"]);
     let reply: Value = serde_json::from_str(&claim.out).expect("JSON");
-    assert_eq!((claim.code, &reply["verdict"], &reply["missing"]), (REFUSED, &json!("unsuited"), &json!(["gpu"])));
+    assert_eq!(
+        (claim.code, &reply["verdict"], &reply["missing"]),
+        (REFUSED, &json!("unsuited"), &json!(["gpu"]))
+    );
 }
 
 #[test]
 fn a_claim_without_a_task_exits_with_1_and_says_what_next() {
-    let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}, {"id": "b", "description": "b"}]));
+    let project = Project::with_tasks(
+        &json!([{"id": "a", "description": "a"}, {"id": "b", "description": "b"}]),
+    );
     project.says(&["claim", "a"]);
     project.says(&["start", "a"]);
     let holding = project.run(&["claim"]);
     assert_eq!((holding.code, holding.err.as_str()), (REFUSED, ""));
-    contains(&holding.out, &["you hold work already", "a (attempt 1)", "next: go on with it", "complete it"]);
+    contains(
+        &holding.out,
+        &["you hold work already", "a (attempt 1)", "next: go on with it", "complete it"],
+    );
     project.says(&["complete", "a"]);
     project.says(&["cancel", "b"]);
     let finished = project.run(&["claim", "--json"]);
     let reply: Value = serde_json::from_str(&finished.out).expect("JSON");
-    assert_eq!((finished.code, &reply["success"], &reply["verdict"]), (REFUSED, &json!(false), &json!("finished")));
+    assert_eq!(
+        (finished.code, &reply["success"], &reply["verdict"]),
+        (REFUSED, &json!(false), &json!("finished"))
+    );
     project.run(&["claim", "--wait", "51"]).fails(USAGE, &["51"]);
     project.run(&["claim", "--scope", "nowhere"]).fails(REFUSED, &["path `nowhere`"]);
 }
 
 #[test]
 fn failed_tasks_can_be_retried() {
-    let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}, {"id": "b", "description": "b"}]));
+    let project = Project::with_tasks(
+        &json!([{"id": "a", "description": "a"}, {"id": "b", "description": "b"}]),
+    );
     project.says(&["claim", "a"]);
-    contains(&project.says(&["fail", "a", "no network"]), &["a is tried again in ", " s; attempts left: 2"]);
+    contains(
+        &project.says(&["fail", "a", "no network"]),
+        &["a is tried again in ", " s; attempts left: 2"],
+    );
     contains(&project.says(&["show", "a"]), &["outcome: failed", "error: error: no network"]);
     project.says(&["claim", "b"]);
-    let failed = project.says(&["fail", "b", "cannot work", "--permanent", "--category", "permanent"]);
+    let failed =
+        project.says(&["fail", "b", "cannot work", "--permanent", "--category", "permanent"]);
     assert_eq!(failed, "b is failed now\n");
     assert_eq!(project.says(&["retry", "a", "b"]), "available again: a\navailable again: b\n");
     assert_eq!(project.status_of("b"), "available");
@@ -336,7 +394,10 @@ fn failed_tasks_can_be_retried() {
 fn tasks_are_cancelled_or_their_agent_is_asked() {
     let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}]));
     project.says(&["--agent", "w", "claim"]);
-    contains(&project.says(&["cancel", "a", "--ask-owner", "--reason", "too late"]), &["the agent of a is told"]);
+    contains(
+        &project.says(&["cancel", "a", "--ask-owner", "--reason", "too late"]),
+        &["the agent of a is told"],
+    );
     contains(&project.says(&["--agent", "w", "heartbeat"]), &["stop requested: a too late"]);
     assert_eq!(project.says(&["cancel", "a"]), "cancelled a\n");
     assert_eq!(project.status_of("a"), "cancelled");
@@ -344,12 +405,16 @@ fn tasks_are_cancelled_or_their_agent_is_asked() {
 
 #[test]
 fn tasks_are_released_by_name_by_agent_and_all_at_once() {
-    let tasks: Value = ["a", "b", "c"].iter().map(|id| json!({"id": id, "description": id})).collect();
+    let tasks: Value =
+        ["a", "b", "c"].iter().map(|id| json!({"id": id, "description": id})).collect();
     let project = Project::with_tasks(&tasks);
     for agent in ["u", "v", "w"] {
         project.says(&["--agent", agent, "claim"]);
     }
-    assert_eq!(project.says(&["--agent", "u", "release", "a", "--reason", "not mine"]), "released a\n");
+    assert_eq!(
+        project.says(&["--agent", "u", "release", "a", "--reason", "not mine"]),
+        "released a\n"
+    );
     project.run(&["--agent", "u", "release", "b"]).fails(REFUSED, &["held by `v`"]);
     assert_eq!(project.says(&["--agent", "v", "release"]), "released b\n");
     assert_eq!(project.says(&["--agent", "v", "release"]), "v holds no task\n");
@@ -380,7 +445,14 @@ fn status_counts_and_names_what_is_stuck() {
     let status = project.says(&["status"]);
     contains(
         &status,
-        &["0 % of 2 tasks", "1 blocked", "1 failed", "agents: 1", "deadlocked:", "blocked: b waits for a"],
+        &[
+            "0 % of 2 tasks",
+            "1 blocked",
+            "1 failed",
+            "agents: 1",
+            "deadlocked:",
+            "blocked: b waits for a",
+        ],
     );
     let agents = project.says(&["agents"]);
     contains(&agents, &["PRESENCE", "w   worker  away", "just now"]);
@@ -392,8 +464,10 @@ fn status_counts_and_names_what_is_stuck() {
 fn remedy(project: &Project) -> Vec<String> {
     let explained = project.says(&["--agent", "bob", "explain", "a"]);
     let parts: Vec<_> = explained.split('`').collect();
-    let command =
-        parts.get(1).and_then(|part| part.strip_prefix("callboard ")).unwrap_or_else(|| panic!("{explained}"));
+    let command = parts
+        .get(1)
+        .and_then(|part| part.strip_prefix("callboard "))
+        .unwrap_or_else(|| panic!("{explained}"));
     command.split(' ').map(str::to_owned).collect()
 }
 
@@ -422,11 +496,15 @@ fn what_an_explanation_says_to_do_can_be_done_as_it_stands() {
 fn bad_input_is_refused_and_named() {
     let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}]));
     project.run(&["show", "nothing"]).fails(REFUSED, &["callboard: no task `nothing`"]);
-    project.run(&["add", "x", "--priority", "11"]).fails(REFUSED, &["priority must be 1 (first) to 10 (last), not 11"]);
+    project
+        .run(&["add", "x", "--priority", "11"])
+        .fails(REFUSED, &["priority must be 1 (first) to 10 (last), not 11"]);
     project.run(&["add", "x", "--priority", "-1"]).fails(REFUSED, &["not -1"]);
     project.run(&["add", ""]).fails(REFUSED, &["description must not be empty"]);
     project.run(&["add"]).fails(USAGE, &["DESCRIPTION"]);
-    project.run(&["add", "x", "--after", "nothing"]).fails(REFUSED, &["`nothing`, which does not exist"]);
+    project
+        .run(&["add", "x", "--after", "nothing"])
+        .fails(REFUSED, &["`nothing`, which does not exist"]);
     project.run(&["--agent", "no spaces", "claim"]).fails(REFUSED, &["agent id must be"]);
     let secret = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
     project.run(&["--agent", &secret, "claim"]).fails(USAGE, &["--agent has the form of a secret"]);
@@ -436,7 +514,10 @@ fn bad_input_is_refused_and_named() {
     project.run(&["call", "frobnicate"]).fails(USAGE, &["no operation `frobnicate`"]);
     let error = project.run(&["complete", "a", "--json"]).err;
     let error: Value = serde_json::from_str(&error).expect("JSON");
-    assert_eq!((&error["error"]["code"], &error["error"]["task"]), (&json!("not_held"), &json!("a")));
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["task"]),
+        (&json!("not_held"), &json!("a"))
+    );
 }
 
 #[test]
@@ -448,8 +529,7 @@ fn a_batch_is_added_whole_or_not_at_all() {
     add("[{").fails(USAGE, &["the batch is not JSON"]);
     add("7").fails(USAGE, &["neither"]);
     add("{}").fails(REFUSED, &["tasks"]);
-    let chain =
-        json!({"tasks": [{"id": "a", "description": "a"}, {"id": "b", "description": "b", "dependencies": ["#0"]}]});
+    let chain = json!({"tasks": [{"id": "a", "description": "a"}, {"id": "b", "description": "b", "dependencies": ["#0"]}]});
     std::fs::write(project.dir("project/plan.json"), chain.to_string()).expect("written");
     assert_eq!(project.says(&["add", "--batch", "plan.json", "--key", "plan"]), "a\nb\n");
     assert_eq!(project.says(&["add", "--batch", "plan.json", "--key", "plan"]), "a\nb\n");
@@ -460,12 +540,16 @@ fn a_batch_is_added_whole_or_not_at_all() {
     add("words\n").fails(USAGE, &["neither a list of tasks"]);
     project.run(&["add", "x", "--batch", "plan.json"]).fails(USAGE, &["--batch"]);
     for option in ["--priority", "--timeout", "--silent", "--estimate"] {
-        project.run(&["add", option, "5", "--batch", "plan.json"]).fails(USAGE, &["--batch", option]);
+        project
+            .run(&["add", option, "5", "--batch", "plan.json"])
+            .fails(USAGE, &["--batch", option]);
     }
 }
 
 fn many_tasks() -> Project {
-    Project::with_tasks(&(0..1_100).map(|n| json!({"id": format!("t{n}"), "description": "one of many"})).collect())
+    Project::with_tasks(
+        &(0..1_100).map(|n| json!({"id": format!("t{n}"), "description": "one of many"})).collect(),
+    )
 }
 
 #[test]
@@ -499,7 +583,12 @@ fn tasks_are_picked_and_put_in_order() {
         (&["--of", "nobody"], ""),
     ] {
         let listed = project.json(&[&["tasks"], arguments].concat());
-        let ids: Vec<_> = listed["tasks"].as_array().expect("a list").iter().map(|one| one["id"].as_str()).collect();
+        let ids: Vec<_> = listed["tasks"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one["id"].as_str())
+            .collect();
         let ids: Vec<_> = ids.into_iter().flatten().collect();
         assert_eq!(ids.join(" "), expected, "{arguments:?}");
     }
@@ -531,7 +620,11 @@ fn exit_codes_say_who_can_mend_it() {
         (&["guard", "--install-git-hook"], USAGE, "no git repository"),
         (&["state", "--at", "9999"], REFUSED, "9999"),
         (&["serve", "--agent", "ada"], USAGE, "leave --agent out"),
-        (&["artifact", "attach", "a", "missing", "--agent", "human"], REFUSED, "path cannot be read"),
+        (
+            &["artifact", "attach", "a", "missing", "--agent", "human"],
+            REFUSED,
+            "path cannot be read",
+        ),
     ];
     for (arguments, code, part) in cases {
         let ran = project.run(arguments);
@@ -573,7 +666,10 @@ fn a_board_that_is_named_is_used_from_a_directory_that_is_gone() {
     project.says(&["add", "first"]);
     let from_nowhere = |arguments: &[&str]| {
         let mut command = Command::new("sh");
-        command.current_dir(project.dir("project")).env("HOME", project.dir("home")).env_remove("COORDINATION_DIR");
+        command
+            .current_dir(project.dir("project"))
+            .env("HOME", project.dir("home"))
+            .env_remove("COORDINATION_DIR");
         command
             .args(["-c", "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\""])
             .arg(env!("CARGO_BIN_EXE_callboard"));
@@ -595,7 +691,8 @@ fn a_directory_that_everybody_shares_is_not_to_be_closed_to_them() {
     let project = Project::new();
     let shared = project.dir("shared");
     std::fs::create_dir(&shared).expect("a directory");
-    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o1777)).expect("permissions");
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o1777))
+        .expect("permissions");
     let ran = project.run(&["--dir", shared.to_str().expect("text"), "init", "x"]);
     ran.fails(FAILED, &["writable by everybody", "of your own with --dir"]);
     assert!(!ran.err.contains("chmod"), "{}", ran.err);
@@ -641,7 +738,11 @@ fn exit_codes_do_not_ask_who_reads() {
             Stdio::from(writer)
         };
         assert_eq!(project.run(arguments).code, REFUSED, "{arguments:?}");
-        assert_eq!(Ran::of(project.command(arguments).stdout(closed())).code, REFUSED, "{arguments:?}");
+        assert_eq!(
+            Ran::of(project.command(arguments).stdout(closed())).code,
+            REFUSED,
+            "{arguments:?}"
+        );
         let unread = Ran::of(project.command(arguments).stdout(closed()).stderr(closed()));
         assert_eq!(unread.code, REFUSED, "{arguments:?}");
     }
@@ -654,7 +755,8 @@ fn what_agents_write_cannot_steer_a_terminal() {
     project.says(&["add", evil, "--id", "a", "--title", evil, "--hint", evil, "--tag", evil]);
     project.says(&["--agent", "w", "claim"]);
     project.says(&["--agent", "w", "heartbeat", "--note", evil]);
-    let refused = project.run(&["call", "create_task", &json!({"description": "x", evil: 1}).to_string()]);
+    let refused =
+        project.run(&["call", "create_task", &json!({"description": "x", evil: 1}).to_string()]);
     refused.fails(REFUSED, &["create_task takes"]);
     project.says(&["pause", evil]);
     let mut printed = vec![refused.err];
@@ -669,7 +771,10 @@ fn what_agents_write_cannot_steer_a_terminal() {
         let obeyed = text.chars().find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
         assert_eq!(obeyed, None, "{text:?}");
     }
-    assert_eq!(project.json(&["show", "a"])["task"]["description"], "\u{fffd}31m\u{fffd}cod\u{fffd}\nx");
+    assert_eq!(
+        project.json(&["show", "a"])["task"]["description"],
+        "\u{fffd}31m\u{fffd}cod\u{fffd}\nx"
+    );
 }
 
 /// Escape sequences that set colours.
@@ -685,14 +790,24 @@ fn colours_are_for_terminals_and_for_those_who_ask() {
         let coloured = project.says(&[arguments, &["--color", "always"]].concat());
         assert!(!colours(&coloured).is_empty());
         assert!(!project.says(&[arguments, &["--color", "never"]].concat()).contains('\u{1b}'));
-        let wanted = Ran::of(project.command(&[arguments, &["--color", "always"]].concat()).env("NO_COLOR", "1"));
+        let wanted = Ran::of(
+            project.command(&[arguments, &["--color", "always"]].concat()).env("NO_COLOR", "1"),
+        );
         assert_eq!(colours(&wanted.out), colours(&coloured));
     }
-    for arguments in [&["--help"][..], &["tasks", "--help"], &["tasks", "--nope"], &["history", "--since", "nonsense"]]
-    {
+    for arguments in [
+        &["--help"][..],
+        &["tasks", "--help"],
+        &["tasks", "--nope"],
+        &["history", "--since", "nonsense"],
+    ] {
         for (when, is_coloured) in [("always", true), ("never", false), ("auto", false)] {
             let ran = project.run(&[&["--color", when], arguments].concat());
-            assert_eq!((ran.out + &ran.err).contains('\u{1b}'), is_coloured, "{when}: {arguments:?}");
+            assert_eq!(
+                (ran.out + &ran.err).contains('\u{1b}'),
+                is_coloured,
+                "{when}: {arguments:?}"
+            );
         }
     }
 }
@@ -715,7 +830,9 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
 fn verdict<'a>(report: &'a Value, name: &str) -> &'a str {
     let checks = report["checks"].as_array().expect("checks");
     let check = checks.iter().find(|check| check["name"] == name);
-    check.and_then(|check| check["verdict"].as_str()).unwrap_or_else(|| panic!("no {name} in {report}"))
+    check
+        .and_then(|check| check["verdict"].as_str())
+        .unwrap_or_else(|| panic!("no {name} in {report}"))
 }
 
 #[test]
@@ -725,9 +842,17 @@ fn the_doctor_changes_nothing() {
     let report = project.json(&["doctor"]);
     assert_eq!(files(&project.board()), before);
     assert_eq!(report["healthy"], true);
-    for name in
-        ["place", "directory", "config.toml", "lock", "journal", "replay", "clock", "mcp-state.json", "versions"]
-    {
+    for name in [
+        "place",
+        "directory",
+        "config.toml",
+        "lock",
+        "journal",
+        "replay",
+        "clock",
+        "mcp-state.json",
+        "versions",
+    ] {
         assert_eq!(verdict(&report, name), "ok", "{report}");
     }
 }
@@ -741,7 +866,10 @@ fn the_doctor_finds_a_damaged_journal() {
     std::fs::write(project.board().join("journal.db"), vec![b'x'; 10_000]).expect("written");
     let ran = project.run(&["doctor", "--json"]);
     let report: Value = serde_json::from_str(&ran.out).expect("JSON");
-    assert_eq!((ran.code, verdict(&report, "journal"), verdict(&report, "mcp-state.json")), (FAILED, "fail", "ok"));
+    assert_eq!(
+        (ran.code, verdict(&report, "journal"), verdict(&report, "mcp-state.json")),
+        (FAILED, "fail", "ok")
+    );
     contains(&project.run(&["status"]).err, &["up to event 2 is safe", "journal.db.quarantined-1"]);
     assert_eq!(verdict(&project.json(&["doctor"]), "journal"), "ok");
 }
@@ -753,7 +881,10 @@ fn the_doctor_warns_of_what_mends_itself() {
     std::fs::write(&state, "{}").expect("written");
     std::fs::write(project.board().join(".mcp-state.json.tmp"), "").expect("written");
     let report = project.json(&["doctor"]);
-    assert_eq!((verdict(&report, "mcp-state.json"), verdict(&report, "leftovers")), ("warn", "warn"));
+    assert_eq!(
+        (verdict(&report, "mcp-state.json"), verdict(&report, "leftovers")),
+        ("warn", "warn")
+    );
     std::fs::remove_file(&state).expect("removed");
     assert_eq!(verdict(&project.json(&["doctor"]), "mcp-state.json"), "warn");
 }
@@ -762,11 +893,13 @@ fn the_doctor_warns_of_what_mends_itself() {
 fn the_doctor_refuses_what_others_can_write_and_bad_configuration() {
     use std::os::unix::fs::PermissionsExt;
     let project = Project::with_tasks(&json!([{"description": "a"}]));
-    std::fs::write(project.board().join("config.toml"), "[policy]\nlease_hours = 1\n").expect("written");
+    std::fs::write(project.board().join("config.toml"), "[policy]\nlease_hours = 1\n")
+        .expect("written");
     let ran = project.run(&["doctor"]);
     assert_eq!(ran.code, FAILED);
     contains(&ran.out, &["fail config.toml", "lease_hours"]);
-    std::fs::set_permissions(project.board(), std::fs::Permissions::from_mode(0o777)).expect("changed");
+    std::fs::set_permissions(project.board(), std::fs::Permissions::from_mode(0o777))
+        .expect("changed");
     contains(&project.run(&["doctor"]).out, &["fail directory: mode 777", "chmod 700"]);
 }
 
@@ -789,14 +922,19 @@ fn paths_are_kept_relative_to_the_worktree() {
         std::fs::create_dir_all(project.dir(dir)).expect("a directory");
     }
     std::fs::write(project.dir("project/.git/HEAD"), "ref: refs/heads/main\n").expect("written");
-    let arguments = ["add", "x", "--id", "a", "--file", "lib.rs", "--file", "../README.md", "--file", "*.rs"];
+    let arguments =
+        ["add", "x", "--id", "a", "--file", "lib.rs", "--file", "../README.md", "--file", "*.rs"];
     let ran = Ran::of(project.command(&arguments).current_dir(project.dir("project/src")));
     assert_eq!(ran.code, 0, "{}", ran.err);
     let files = &project.json(&["show", "a"])["task"]["context"]["files"];
     assert_eq!(files, &json!(["src/lib.rs", "README.md", "src/*.rs"]));
     let outside = ["add", "x", "--file", "lib.rs", "--file", "../../x"];
     let ran = Ran::of(project.command(&outside).current_dir(project.dir("project/src")));
-    assert!(ran.code == 1 && ran.err.contains("context_files[1] `../../x` leaves the project"), "{}", ran.err);
+    assert!(
+        ran.code == 1 && ran.err.contains("context_files[1] `../../x` leaves the project"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -807,10 +945,23 @@ fn outside_of_git_paths_are_kept_relative_to_what_the_board_lies_in() {
     std::fs::create_dir(&below).expect("a directory");
     let run = |arguments: &[&str]| Ran::of(project.command(arguments).current_dir(&below));
     let whole = std::fs::canonicalize(&below).expect("canonical").join("whole");
-    let arguments =
-        ["add", "x", "--id", "a", "--file", "f", "--file", "../g", "--file", whole.to_str().expect("UTF-8")];
+    let arguments = [
+        "add",
+        "x",
+        "--id",
+        "a",
+        "--file",
+        "f",
+        "--file",
+        "../g",
+        "--file",
+        whole.to_str().expect("UTF-8"),
+    ];
     assert_eq!(run(&arguments).code, 0);
-    assert_eq!(project.json(&["show", "a"])["task"]["context"]["files"], json!(["src/f", "g", "src/whole"]));
+    assert_eq!(
+        project.json(&["show", "a"])["task"]["context"]["files"],
+        json!(["src/f", "g", "src/whole"])
+    );
     assert_eq!(run(&["--agent", "ada", "claim", "a"]).code, 0);
     let guard = |file: &str| run(&["--agent", "bob", "guard", file]).code;
     assert_eq!((guard("f"), guard("../g"), guard("../f")), (REFUSED, REFUSED, 0));
@@ -852,8 +1003,13 @@ fn no_board_is_made_among_the_files_of_a_project() {
         std::fs::write(project.dir("project").join(name), "# theirs\n").expect("written");
     }
     let before = files(&project.dir("project"));
-    let commands: [&[&str]; 5] =
-        [&["init", "ship it"], &["add", "x"], &["token", "add"], &["serve"], &["work", "--agents", "1", "--", "true"]];
+    let commands: [&[&str]; 5] = [
+        &["init", "ship it"],
+        &["add", "x"],
+        &["token", "add"],
+        &["serve"],
+        &["work", "--agents", "1", "--", "true"],
+    ];
     for arguments in commands {
         let ran = project.run(&[&["--dir", "."], arguments].concat());
         ran.fails(FAILED, &["did you mean", "/project/.coordination?"]);
@@ -880,8 +1036,15 @@ fn what_stands_for_nobodys_work_is_no_project() {
 #[test]
 fn a_board_is_made_in_an_empty_directory_and_where_anything_of_a_board_is() {
     let project = Project::new();
-    for left in ["", "config.toml", "lock", ".gitignore", "bundles/s/b.json", "snapshots/x", "journal.db.quarantined-1"]
-    {
+    for left in [
+        "",
+        "config.toml",
+        "lock",
+        ".gitignore",
+        "bundles/s/b.json",
+        "snapshots/x",
+        "journal.db.quarantined-1",
+    ] {
         let dir = tempfile::tempdir_in(project.dir("project")).expect("a directory");
         let file = dir.path().join(left);
         if !left.is_empty() {
@@ -906,8 +1069,12 @@ fn five_worktrees_share_the_board_of_the_main_one() {
     let project = Project::new();
     let git = |arguments: &[&str]| {
         let mut git = std::process::Command::new("git");
-        git.args(["-c", "user.name=n", "-c", "user.email=e@example.org", "-C"]).arg(project.dir("project"));
-        git.args(arguments).env("HOME", project.dir("home")).output().is_ok_and(|output| output.status.success())
+        git.args(["-c", "user.name=n", "-c", "user.email=e@example.org", "-C"])
+            .arg(project.dir("project"));
+        git.args(arguments)
+            .env("HOME", project.dir("home"))
+            .output()
+            .is_ok_and(|output| output.status.success())
     };
     if !git(&["init", "--quiet"]) {
         println!("skipped: git is not installed");
@@ -944,7 +1111,10 @@ fn an_empty_variable_is_not_set() {
     }
     with(&homes, &["connect", "codex", "--global"]);
     assert!(project.dir("home/.codex/config.toml").is_file());
-    with(&["CALLBOARD_TASK_ID", "CALLBOARD_ATTEMPT"], &["checkpoint", "save", "w", "--phase", "one"]);
+    with(
+        &["CALLBOARD_TASK_ID", "CALLBOARD_ATTEMPT"],
+        &["checkpoint", "save", "w", "--phase", "one"],
+    );
     with(&["CALLBOARD_ALLOW_NETWORK_FILESYSTEM"], &["status"]);
 }
 
@@ -964,13 +1134,18 @@ fn programs_are_told_in_json_what_is_wrong_with_their_command_line() {
     ];
     for (arguments, message) in wrong {
         let ran = project.run(&[arguments, &["--json"]].concat());
-        let told: Value = serde_json::from_str(&ran.err).unwrap_or_else(|_| panic!("{arguments:?}: {}", ran.err));
+        let told: Value =
+            serde_json::from_str(&ran.err).unwrap_or_else(|_| panic!("{arguments:?}: {}", ran.err));
         assert_eq!((ran.code, &told["error"]["code"]), (USAGE, &json!("usage")), "{arguments:?}");
         let said = told["error"]["message"].as_str().expect("a message");
         assert!(said.starts_with(message) && !said.contains("Usage"), "{arguments:?}: {said}");
         let plain = project.run(arguments);
         assert_eq!(plain.code, USAGE, "{arguments:?}");
-        assert!(plain.err.contains(said.lines().next().expect("a line")) || arguments.is_empty(), "{}", plain.err);
+        assert!(
+            plain.err.contains(said.lines().next().expect("a line")) || arguments.is_empty(),
+            "{}",
+            plain.err
+        );
     }
     project
         .run(&["--json", "plan"])
@@ -992,12 +1167,17 @@ fn completions_know_the_commands() {
 fn what_is_cancelled_or_released_is_told_as_it_is() {
     let project = Project::new();
     project.says(&["init", "g"]);
-    std::fs::write(project.dir("project/plan.md"), "## P1: A\n\n- [x] a\n- [ ] b\n").expect("written");
+    std::fs::write(project.dir("project/plan.md"), "## P1: A\n\n- [x] a\n- [ ] b\n")
+        .expect("written");
     project.says(&["plan", "import", "plan.md"]);
-    let tasks: Value = serde_json::from_str(&project.says(&["--json", "tasks", "--scope", "P1"])).expect("JSON");
+    let tasks: Value =
+        serde_json::from_str(&project.says(&["--json", "tasks", "--scope", "P1"])).expect("JSON");
     let parent = tasks["tasks"][0]["id"].as_str().expect("an id").to_owned();
     let told = project.says(&["cancel", &parent]);
-    assert!(told.starts_with("cancelled what is open of ") && told.ends_with("; it is done\n"), "{told}");
+    assert!(
+        told.starts_with("cancelled what is open of ") && told.ends_with("; it is done\n"),
+        "{told}"
+    );
     project.run(&["cancel", &parent]).fails(REFUSED, &["it is over already"]);
     contains(&project.says(&["explain", "P1"]), &["it is done"]);
 

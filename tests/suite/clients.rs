@@ -1,9 +1,10 @@
-//! The SDKs that clients are built with, driving `callboard mcp` on stdio and `callboard serve`; the drivers are in
-//! tests/clients.
+//! The SDKs that clients are built with, driving `callboard mcp` on stdio and `callboard serve`;
+//! the drivers are in tests/clients.
 //!
-//! They run where there is a Python with `mcp` (`CALLBOARD_PYTHON`, else `python3`) and a Node with the packages of
-//! tests/clients/package.json (`CALLBOARD_NODE`, else `node`; `CALLBOARD_NODE_MODULES`). Elsewhere they are skipped,
-//! and the reason is printed, unless `CALLBOARD_REQUIRE` names `python` or `node`.
+//! They run where there is a Python with `mcp` (`CALLBOARD_PYTHON`, else `python3`) and a Node with
+//! the packages of tests/clients/package.json (`CALLBOARD_NODE`, else `node`;
+//! `CALLBOARD_NODE_MODULES`). Elsewhere they are skipped, and the reason is printed, unless
+//! `CALLBOARD_REQUIRE` names `python` or `node`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,11 @@ fn typescript(door: &str) {
         Ok(version) => version,
         Err(reason) => return skip("node", &format!("{node} does not run: {reason}")),
     };
-    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let major = version
+        .trim_start_matches('v')
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
     if major.is_none_or(|major| major < 22) {
         return skip("node", &format!("{node} is {version}, not 22 or newer"));
     }
@@ -59,7 +64,10 @@ fn typescript(door: &str) {
             return skip("node", &format!("{} has no {package}", modules.display()));
         }
     }
-    drive(Command::new(node).arg(driver("typescript_sdk.mjs")).env("CALLBOARD_NODE_MODULES", modules), door);
+    drive(
+        Command::new(node).arg(driver("typescript_sdk.mjs")).env("CALLBOARD_NODE_MODULES", modules),
+        door,
+    );
 }
 
 fn driver(name: &str) -> PathBuf {
@@ -86,7 +94,8 @@ fn drive(command: &mut Command, door: &str) {
         .env("HOME", home.path())
         .env_remove("COORDINATION_DIR");
     let output = command.output().unwrap();
-    let (passed, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (passed, log) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     println!("{passed}");
     assert!(output.status.success(), "{}\n{passed}\n{log}", output.status);
     // At least three modes with seven parts each.

@@ -1,5 +1,5 @@
-//! Processes whose clocks are wrong, or that stand still for a while, beside others: nobody loses a task by that, and
-//! nobody keeps one for longer.
+//! Processes whose clocks are wrong, or that stand still for a while, beside others: nobody loses a
+//! task by that, and nobody keeps one for longer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::hooks::{answer, by_shell, input};
 
 const HOUR: i64 = 3_600;
 
-/// A library that is loaded before libc and sets a process's clocks ahead by `CALLBOARD_TEST_AHEAD` seconds, as
-/// `faketime` does.
+/// A library that is loaded before libc and sets a process's clocks ahead by `CALLBOARD_TEST_AHEAD`
+/// seconds, as `faketime` does.
 const AHEAD: &str = r#"
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -50,9 +50,15 @@ fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (source, library) = (dir.join("ahead.c"), dir.join(format!("ahead-{}.so", std::process::id())));
+        let (source, library) =
+            (dir.join("ahead.c"), dir.join(format!("ahead-{}.so", std::process::id())));
         fs::write(&source, AHEAD).unwrap();
-        let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
+        let compiled = Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(&source)
+            .status()
+            .unwrap();
         assert!(compiled.success(), "cc makes the library");
         library
     })
@@ -60,7 +66,10 @@ fn library() -> &'static Path {
 
 /// The environment of a process whose clocks are ahead.
 fn ahead(seconds: i64) -> [(&'static str, String); 2] {
-    [("LD_PRELOAD", library().to_str().unwrap().to_owned()), ("CALLBOARD_TEST_AHEAD", seconds.to_string())]
+    [
+        ("LD_PRELOAD", library().to_str().unwrap().to_owned()),
+        ("CALLBOARD_TEST_AHEAD", seconds.to_string()),
+    ]
 }
 
 /// An MCP client whose server process has clocks that are ahead.
@@ -84,7 +93,8 @@ fn claims(client: &mut Client, agent: &str) -> String {
 
 /// Events by which an agent loses its task, or everybody's deadlines move.
 fn disturbances(events: &[Recorded]) -> Vec<&Recorded> {
-    let disturbs = |event: &Event| matches!(event, Event::LeaseExpired { .. } | Event::ClockStepped { .. });
+    let disturbs =
+        |event: &Event| matches!(event, Event::LeaseExpired { .. } | Event::ClockStepped { .. });
     events.iter().filter(|recorded| disturbs(&recorded.event)).collect()
 }
 
@@ -103,7 +113,10 @@ fn faked_clock_is_faked() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let now = Timestamp::from_millis(now.as_millis().try_into().unwrap());
     let ahead = made.since(now) / 1_000;
-    assert!((4 * HOUR..=5 * HOUR).contains(&ahead), "the first process on a board has only its own clock: {ahead}");
+    assert!(
+        (4 * HOUR..=5 * HOUR).contains(&ahead),
+        "the first process on a board has only its own clock: {ahead}"
+    );
 }
 
 #[test]
@@ -119,7 +132,10 @@ fn commands_with_fast_and_slow_clocks_end_no_lease() {
     for seconds in [45 * 60, 5 * HOUR, 5 * HOUR, -2 * HOUR, 24 * HOUR, 400 * 24 * HOUR] {
         add_with_clock(&board, seconds);
     }
-    assert_eq!([board.task(&id)["status"].take(), board.task(remote)["status"].take()], ["claimed", "claimed"]);
+    assert_eq!(
+        [board.task(&id)["status"].take(), board.task(remote)["status"].take()],
+        ["claimed", "claimed"]
+    );
     let events = board.events();
     assert!(disturbances(&events).is_empty() && passed(&events) <= start.elapsed(), "{events:?}");
     agent.ok("complete_task", json!({"agent_id": "a", "task_id": id, "output": "done"}));
@@ -128,12 +144,18 @@ fn commands_with_fast_and_slow_clocks_end_no_lease() {
 #[test]
 fn server_with_a_fast_clock_refuses_no_good_token() {
     let board = Board::new();
-    let added = board.finish(board.command().args(["--json", "token", "add", "--expires", "1"])).value();
+    let added =
+        board.finish(board.command().args(["--json", "token", "add", "--expires", "1"])).value();
     board.cli_ok("create_task", json!({"description": "d"}));
     let environment = ahead(48 * HOUR);
-    let server = Server::with(&board, &[], &environment.each_ref().map(|(name, value)| (*name, value.as_str())));
+    let server = Server::with(
+        &board,
+        &[],
+        &environment.each_ref().map(|(name, value)| (*name, value.as_str())),
+    );
     let request = server.rpc(1, "get_status", &json!({})).without("Authorization");
-    let request = request.header("Authorization", &format!("Bearer {}", added["token"].as_str().unwrap()));
+    let request =
+        request.header("Authorization", &format!("Bearer {}", added["token"].as_str().unwrap()));
     let answer = server.ask(&request);
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
@@ -144,7 +166,8 @@ fn hook_with_a_fast_clock_guards_what_is_reserved() {
     let mut holder = board.mcp();
     holder.register("holder");
     holder.ok("reserve_files", json!({"agent_id": "holder", "files": ["a.rs"], "minutes": 60}));
-    let edit = json!({"tool_name": "Write", "tool_input": {"file_path": board.base().join("a.rs")}});
+    let edit =
+        json!({"tool_name": "Write", "tool_input": {"file_path": board.base().join("a.rs")}});
     let mut guard = by_shell(&board, "guard");
     guard.envs(ahead(5 * HOUR)).env("CALLBOARD_AGENT", "another");
     let said = answer(guard, input(&board, "PreToolUse", edit).to_string().as_bytes());
@@ -159,28 +182,48 @@ fn who_is_off_by_how_much_is_said_everywhere() {
     let mut fast = mcp(&board, 5 * HOUR);
     fast.register("fast");
     let environment = ahead(-2 * HOUR);
-    let server = Server::with(&board, &[], &environment.each_ref().map(|(name, value)| (*name, value.as_str())));
+    let server = Server::with(
+        &board,
+        &[],
+        &environment.each_ref().map(|(name, value)| (*name, value.as_str())),
+    );
     Door::Rpc.ok(&server, "get_status", &json!({}));
-    let is_about = |value: &Value, ahead: i64| value.as_i64().is_some_and(|seconds| (seconds - ahead).abs() <= 2);
+    let is_about = |value: &Value, ahead: i64| {
+        value.as_i64().is_some_and(|seconds| (seconds - ahead).abs() <= 2)
+    };
 
     let health = right.ok("health_check", json!({}));
     assert!(health.get("clock_ahead_seconds").is_none() && health["status"] == "ok", "{health}");
     let wrong = health["wrong_clocks"].as_array().unwrap();
     let of_fast = wrong.iter().find(|one| one["pid"] == fast.pid()).unwrap();
     assert!(is_about(&of_fast["clock_ahead_seconds"], 5 * HOUR), "{health}");
-    assert!(wrong.iter().any(|one| is_about(&one["clock_ahead_seconds"], -2 * HOUR)) && wrong.len() == 2, "{health}");
+    assert!(
+        wrong.iter().any(|one| is_about(&one["clock_ahead_seconds"], -2 * HOUR))
+            && wrong.len() == 2,
+        "{health}"
+    );
     let health = fast.ok("health_check", json!({}));
     assert!(is_about(&health["clock_ahead_seconds"], 5 * HOUR), "{health}");
-    let ready: Value = serde_json::from_str(&server.ask(&server.request("GET", "/readyz")).text()).unwrap();
-    assert!(ready["status"] == "ready" && is_about(&ready["clock_ahead_seconds"], -2 * HOUR), "{ready}");
+    let ready: Value =
+        serde_json::from_str(&server.ask(&server.request("GET", "/readyz")).text()).unwrap();
+    assert!(
+        ready["status"] == "ready" && is_about(&ready["clock_ahead_seconds"], -2 * HOUR),
+        "{ready}"
+    );
 
     for command in ["doctor", "status"] {
         let said = board.finish(board.command().arg(command)).stdout;
         let of_fast = format!("that of process {} is 5 h ahead of the board's time", fast.pid());
-        assert!(said.contains(&of_fast) && said.contains("is 2 h behind the board's time"), "{said}");
+        assert!(
+            said.contains(&of_fast) && said.contains("is 2 h behind the board's time"),
+            "{said}"
+        );
         assert!(!said.contains("machine's"), "{said}");
         let said = board.finish(board.command().arg(command).envs(ahead(24 * HOUR))).stdout;
-        assert!(said.contains("machine's") && said.contains("is 24 h ahead of the board's time"), "{said}");
+        assert!(
+            said.contains("machine's") && said.contains("is 24 h ahead of the board's time"),
+            "{said}"
+        );
     }
 }
 
@@ -198,16 +241,25 @@ fn process_that_was_stopped_while_others_worked_moves_no_deadline() {
     let at = Instant::now();
     for number in 0..operations {
         let (client, agent, id) = (&mut all[number % 3], names[number % 3], &ids[number % 3]);
-        client.ok("heartbeat", json!({"agent_id": agent, "task_id": id, "note": format!("step {number}")}));
+        client.ok(
+            "heartbeat",
+            json!({"agent_id": agent, "task_id": id, "note": format!("step {number}")}),
+        );
         if number.is_multiple_of(50) {
             add_with_clock(&board, 5 * HOUR);
         }
     }
-    until(PATIENCE.max(2 * stop), "the time that it stands still", || (at.elapsed() >= stop).then_some(()));
+    until(PATIENCE.max(2 * stop), "the time that it stands still", || {
+        (at.elapsed() >= stop).then_some(())
+    });
     stopped.signal(Signal::CONT);
     stopped.ok("heartbeat", json!({"agent_id": "stopped", "task_id": kept, "note": "on again"}));
     let events = board.events();
-    assert!(disturbances(&events).is_empty() && passed(&events) <= start.elapsed(), "{:?}", disturbances(&events));
+    assert!(
+        disturbances(&events).is_empty() && passed(&events) <= start.elapsed(),
+        "{:?}",
+        disturbances(&events)
+    );
     for id in ids.iter().chain([&kept]) {
         assert_eq!(board.task(id)["status"], "claimed");
     }
@@ -216,11 +268,13 @@ fn process_that_was_stopped_while_others_worked_moves_no_deadline() {
     all[1].kill();
     until(PATIENCE, "its task ends", || (board.task(&ids[1])["status"] == "failed").then_some(()));
     let events = board.events();
-    let time = |what: fn(&Event) -> bool| events.iter().find(|recorded| what(&recorded.event)).unwrap().at;
+    let time =
+        |what: fn(&Event) -> bool| events.iter().find(|recorded| what(&recorded.event)).unwrap().at;
     let gone = time(|event| matches!(event, Event::ParticipantGone { .. }));
     let late = time(|event| matches!(event, Event::LeaseExpired { .. })).since(gone);
     assert!((2_000..12_000).contains(&late), "{late} ms after its death was found");
     assert!(passed(&events) <= start.elapsed());
-    let held: Vec<Value> = [&ids[0], &ids[2], &kept].map(|id| board.task(id)["status"].take()).into();
+    let held: Vec<Value> =
+        [&ids[0], &ids[2], &kept].map(|id| board.task(id)["status"].take()).into();
     assert_eq!(held, ["claimed", "claimed", "claimed"]);
 }

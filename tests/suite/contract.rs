@@ -1,5 +1,6 @@
-//! Requests and replies of the TypeScript broker's clients work unchanged: over raw stdio frames of both eras, through
-//! `callboard call`, and on a state file that the old broker left. The calls are in tests/clients/contract.json.
+//! Requests and replies of the TypeScript broker's clients work unchanged: over raw stdio frames of
+//! both eras, through `callboard call`, and on a state file that the old broker left. The calls are
+//! in tests/clients/contract.json.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +21,11 @@ type Names = BTreeMap<String, String>;
 fn callboard(home: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
     let board = home.path().join("board");
-    command.current_dir(home).env("HOME", home.path()).env("COORDINATION_DIR", board).env_remove("CALLBOARD_LOG");
+    command
+        .current_dir(home)
+        .env("HOME", home.path())
+        .env("COORDINATION_DIR", board)
+        .env_remove("CALLBOARD_LOG");
     command
 }
 
@@ -41,7 +46,8 @@ impl Wire {
     fn legacy(home: &TempDir) -> Self {
         let mut wire = Self::start(home, false);
         let client = json!({"name": "wire", "version": "1"});
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
         let reply = wire.request("initialize", hello);
         assert_eq!(reply["result"]["protocolVersion"], "2025-06-18", "{reply}");
         wire.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -72,7 +78,8 @@ impl Wire {
         self.write(&json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params}));
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
-        let frame: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{method}: {line:?}: {error}"));
+        let frame: Value = serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("{method}: {line:?}: {error}"));
         assert_eq!(frame["id"], self.id, "{frame}");
         frame
     }
@@ -80,7 +87,8 @@ impl Wire {
     fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
         let frame = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         let result = &frame["result"];
-        let [block] = result["content"].as_array().unwrap_or_else(|| panic!("{frame}")).as_slice() else {
+        let [block] = result["content"].as_array().unwrap_or_else(|| panic!("{frame}")).as_slice()
+        else {
             panic!("not one block: {frame}")
         };
         assert_eq!(block["type"], "text", "{frame}");
@@ -88,7 +96,8 @@ impl Wire {
         if result["isError"] == true {
             return Err(text.to_owned());
         }
-        let reply: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let reply: Value =
+            serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(reply, result["structuredContent"], "text and structure differ");
         Ok(reply)
     }
@@ -104,12 +113,14 @@ impl Drop for Wire {
 /// Calls a tool in a process of its own.
 fn command(home: &TempDir, tool: &str, arguments: &Value) -> Answer {
     let output = callboard(home).args(["call", tool, &arguments.to_string()]).output().unwrap();
-    let (text, log) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let (text, log) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     if text.is_empty() {
         assert_eq!(output.status.code(), Some(1), "{tool} {arguments}: {log}");
         return Err(log);
     }
-    let reply: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{tool}: {text}: {error}"));
+    let reply: Value =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{tool}: {text}: {error}"));
     let code = if reply["success"] == false { 1 } else { 0 };
     assert_eq!(output.status.code(), Some(code), "{tool} {arguments}: {reply} {log}");
     Ok(reply)
@@ -140,7 +151,9 @@ fn play(mut call: impl FnMut(&str, &Value) -> Answer) {
 fn filled(value: &Value, names: &Names) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| filled(item, names)).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, item)| (key.clone(), filled(item, names))).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, item)| (key.clone(), filled(item, names))).collect()
+        }
         Value::String(text) => match text.strip_prefix('$') {
             Some(name) => json!(names[name]),
             None => value.clone(),
@@ -154,12 +167,14 @@ fn check(found: &Value, wanted: &Value, names: &mut Names, place: &str) {
     match wanted {
         Value::Object(fields) => {
             for (key, item) in fields {
-                let field = found.get(key).unwrap_or_else(|| panic!("{place} has no {key}: {found}"));
+                let field =
+                    found.get(key).unwrap_or_else(|| panic!("{place} has no {key}: {found}"));
                 check(field, item, names, &format!("{place}.{key}"));
             }
         }
         Value::Array(items) => {
-            let found = found.as_array().unwrap_or_else(|| panic!("{place}: {found}, wanted {wanted}"));
+            let found =
+                found.as_array().unwrap_or_else(|| panic!("{place}: {found}, wanted {wanted}"));
             assert_eq!(found.len(), items.len(), "{place}: {found:?}, wanted {wanted}");
             found.iter().zip(items).for_each(|(found, item)| check(found, item, names, place));
         }
@@ -217,8 +232,8 @@ fn contract_holds_over_stdio_and_commands_in_turn() {
     let mut turn = 0;
     play(|tool, arguments| {
         turn += 1;
-        // An agent belongs to the process that registered it, as long as that lives; other calls may come from any
-        // process.
+        // An agent belongs to the process that registered it, as long as that lives; other calls
+        // may come from any process.
         let is_agents = arguments.get("agent_id").is_some();
         match turn % 3 {
             0 if !is_agents => command(&home, tool, arguments),
@@ -268,17 +283,20 @@ fn state_file_of_the_broker_is_taken_over_by_a_process_on_stdio() {
     work_goes_on(|tool, arguments| wire.call(tool, arguments));
 }
 
-/// Asserts that the state file after the first write contains everything in the old one, in the same format.
+/// Asserts that the state file after the first write contains everything in the old one, in the
+/// same format.
 fn assert_taken_over(board: &Path) {
     let old: Value = serde_json::from_str(BROKERS_STATE).unwrap();
-    let new: Value = serde_json::from_slice(&fs::read(board.join("mcp-state.json")).unwrap()).unwrap();
+    let new: Value =
+        serde_json::from_slice(&fs::read(board.join("mcp-state.json")).unwrap()).unwrap();
     for field in ["goal", "master_plan", "created_at", "discoveries"] {
         assert_eq!(new[field], old[field], "{field}");
     }
     let (old_tasks, tasks) = (old["tasks"].as_array().unwrap(), new["tasks"].as_array().unwrap());
     assert_eq!(tasks.len(), old_tasks.len());
     for (old, new) in old_tasks.iter().zip(tasks) {
-        // The old broker had no leases, so nobody knows whether a task that it shows as held is still worked on.
+        // The old broker had no leases, so nobody knows whether a task that it shows as held is
+        // still worked on.
         let held = matches!(old["status"].as_str(), Some("claimed" | "in_progress"));
         let mut wanted = old.clone();
         if held {
@@ -287,12 +305,16 @@ fn assert_taken_over(board: &Path) {
             wanted["claimed_at"] = Value::Null;
         }
         wanted["priority"] = json!(old["priority"].as_u64().unwrap().clamp(1, 10));
-        wanted["dependencies"].as_array_mut().unwrap().retain(|id| old_tasks.iter().any(|task| task["id"] == *id));
+        wanted["dependencies"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|id| old_tasks.iter().any(|task| task["id"] == *id));
         for (field, value) in wanted.as_object().unwrap() {
             assert_eq!(new.get(field), Some(value), "{field} of {}", old["id"]);
         }
     }
-    let (old_agents, agents) = (old["agents"].as_object().unwrap(), new["agents"].as_object().unwrap());
+    let (old_agents, agents) =
+        (old["agents"].as_object().unwrap(), new["agents"].as_object().unwrap());
     assert!(agents.keys().eq(old_agents.keys()), "{agents:?}");
     for (id, old) in old_agents {
         for field in ["id", "role", "tasks_completed"] {
@@ -315,5 +337,9 @@ fn work_goes_on(mut call: impl FnMut(&str, &Value) -> Answer) {
     let done = json!({"agent_id": "worker-2", "task_id": "task-1740823200001-p8m1ze", "output": "Three endpoints"});
     assert_eq!(call("complete_task", &done).unwrap()["success"], true);
     let results = call("get_results", &json!({"task_ids": ["task-1740823200000-k3x9q2"]})).unwrap();
-    assert_eq!(results["results"][0]["result"]["files_created"], json!(["migrations/001_billing.sql"]), "{results}");
+    assert_eq!(
+        results["results"][0]["result"]["files_created"],
+        json!(["migrations/001_billing.sql"]),
+        "{results}"
+    );
 }

@@ -49,13 +49,20 @@ struct Lost;
 impl Slot<'_> {
     fn run(mut self) -> Ledger {
         loop {
-            let ticket = self.tickets.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).ok();
+            let ticket = self
+                .tickets
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
+                .ok();
             let Some(ticket) = ticket else {
-                self.live(&mut self.board.mcp(), false).unwrap_or_else(|Lost| panic!("{} died unasked", self.agent));
+                self.live(&mut self.board.mcp(), false)
+                    .unwrap_or_else(|Lost| panic!("{} died unasked", self.agent));
                 return self.ledger;
             };
             // Knuth's linear congruential generator; only its high bits are good.
-            self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.chance = self
+                .chance
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let chance = self.chance >> 33;
             if ticket % 10 < 3 {
                 let failpoint = format!("after-commit:{}", 2 + chance % 25);
@@ -81,7 +88,11 @@ impl Slot<'_> {
     /// Works until the process dies or, if nobody kills it, until nothing is left.
     fn live(&mut self, client: &mut Client, doomed: bool) -> Result<(), Lost> {
         let agent = self.agent.clone();
-        self.call(client, "register_agent", json!({"agent_id": agent, "role": "worker", "takeover": true}))?;
+        self.call(
+            client,
+            "register_agent",
+            json!({"agent_id": agent, "role": "worker", "takeover": true}),
+        )?;
         for (task, attempt) in std::mem::take(&mut self.unsure) {
             self.complete(client, task, attempt)?;
         }
@@ -93,13 +104,19 @@ impl Slot<'_> {
                 self.call(client, "create_task", task)?;
                 self.ledger.created.push(id);
             }
-            let reply = self.call(client, "claim_task", json!({"agent_id": agent, "wait_seconds": 2}))?;
+            let reply =
+                self.call(client, "claim_task", json!({"agent_id": agent, "wait_seconds": 2}))?;
             if let Some(held) = reply["holding"].as_array() {
                 for one in held {
-                    self.complete(client, one["task"].as_str().unwrap().to_owned(), one["attempt"].as_u64().unwrap())?;
+                    self.complete(
+                        client,
+                        one["task"].as_str().unwrap().to_owned(),
+                        one["attempt"].as_u64().unwrap(),
+                    )?;
                 }
             } else if reply["success"] == true {
-                let (task, attempt) = (reply["task"]["id"].as_str().unwrap().to_owned(), &reply["attempt"]);
+                let (task, attempt) =
+                    (reply["task"]["id"].as_str().unwrap().to_owned(), &reply["attempt"]);
                 let attempt = attempt.as_u64().unwrap();
                 self.ledger.claimed.push((task.clone(), attempt, agent.clone()));
                 self.complete(client, task, attempt)?;
@@ -111,7 +128,8 @@ impl Slot<'_> {
 
     fn complete(&mut self, client: &mut Client, task: String, attempt: u64) -> Result<(), Lost> {
         let output = format!("{task} attempt {attempt} by {}", self.agent);
-        let arguments = json!({"agent_id": self.agent, "task_id": task, "attempt": attempt, "output": output});
+        let arguments =
+            json!({"agent_id": self.agent, "task_id": task, "attempt": attempt, "output": output});
         let refused = self.ledger.refused.len();
         if let Err(lost) = self.call(client, "complete_task", arguments) {
             self.unsure.push((task, attempt));
@@ -152,7 +170,8 @@ fn killed_processes_lose_nothing_that_was_acknowledged_and_nothing_is_done_twice
             scope.spawn(move || {
                 let (ledger, chance) = (Ledger::default(), slot as u64 + 1);
                 let agent = format!("worker-{slot}");
-                let slot = Slot { board, agent, tickets, ledger, chance, tasks: 0, unsure: Vec::new() };
+                let slot =
+                    Slot { board, agent, tickets, ledger, chance, tasks: 0, unsure: Vec::new() };
                 let ledger = slot.run();
                 ledgers.lock().unwrap().push(ledger);
             });
@@ -165,30 +184,37 @@ fn killed_processes_lose_nothing_that_was_acknowledged_and_nothing_is_done_twice
     let mut double_owners = 0;
     for recorded in board.events() {
         match recorded.event {
-            Event::Completed { task, .. } => *completions.entry(task.as_str().to_owned()).or_default() += 1,
+            Event::Completed { task, .. } => {
+                *completions.entry(task.as_str().to_owned()).or_default() += 1
+            }
             Event::Claimed { task, attempt, agent, .. } => {
                 let claim = (task.as_str().to_owned(), u64::from(attempt));
-                double_owners += usize::from(owners.insert(claim, agent.as_str().to_owned()).is_some());
+                double_owners +=
+                    usize::from(owners.insert(claim, agent.as_str().to_owned()).is_some());
             }
             _ => {}
         }
     }
     let all = |count: fn(&Ledger) -> usize| ledgers.iter().map(count).sum::<usize>();
-    let lost_creates = ledgers.iter().flat_map(|one| &one.created).filter(|id| !tasks.contains_key(*id)).count();
+    let lost_creates =
+        ledgers.iter().flat_map(|one| &one.created).filter(|id| !tasks.contains_key(*id)).count();
     let lost_claims = ledgers
         .iter()
         .flat_map(|one| &one.claimed)
         .filter(|(task, attempt, agent)| owners.get(&(task.clone(), *attempt)) != Some(agent));
     let lost_claims = lost_claims.count();
-    let lost_completes = ledgers.iter().flat_map(|one| &one.completed).filter(|(task, agent, output)| {
-        let task = &tasks[task];
-        task["status"] != "done" || task["claimed_by"] != **agent || task["result"]["output"] != **output
-    });
+    let lost_completes =
+        ledgers.iter().flat_map(|one| &one.completed).filter(|(task, agent, output)| {
+            let task = &tasks[task];
+            task["status"] != "done"
+                || task["claimed_by"] != **agent
+                || task["result"]["output"] != **output
+        });
     let lost_completes = lost_completes.count();
     let twice = completions.values().filter(|times| **times > 1).count() + double_owners;
     println!(
-        "{} SIGKILLs ({} aimed behind the commit) of {SLOTS} processes in {:.1} s: acknowledged {} creates, {} claims, {} \
-         completes; {} refused, {} unknown; lost {}, done twice {twice}",
+        "{} SIGKILLs ({} aimed behind the commit) of {SLOTS} processes in {:.1} s: acknowledged \
+         {} creates, {} claims, {} completes; {} refused, {} unknown; lost {}, done twice {twice}",
         all(|one| one.aimed + one.random),
         all(|one| one.aimed),
         start.elapsed().as_secs_f64(),
@@ -201,8 +227,10 @@ fn killed_processes_lose_nothing_that_was_acknowledged_and_nothing_is_done_twice
     );
     assert_eq!((lost_creates, lost_claims, lost_completes, twice), (0, 0, 0, 0));
     assert_eq!(all(|one| one.aimed + one.random), kills);
-    let stray =
-        ledgers.iter().flat_map(|one| &one.refused).filter(|text| !text.starts_with("complete_task attempt_over"));
+    let stray = ledgers
+        .iter()
+        .flat_map(|one| &one.refused)
+        .filter(|text| !text.starts_with("complete_task attempt_over"));
     assert_eq!(stray.collect::<Vec<_>>(), [""; 0]);
     assert!(tasks.values().all(|task| task["status"] == "done"));
     assert_eq!(completions.len(), tasks.len());
@@ -224,9 +252,10 @@ fn journal_files(board: &Board) -> Vec<PathBuf> {
 
 #[test]
 fn damaged_state_file_is_moved_aside_and_rebuilt_from_the_journal() {
-    for damage in
-        [|text: &[u8]| text[..text.len() / 2].to_vec(), |text: &[u8]| text.replace_first(b"task-2", b"task-9")]
-    {
+    for damage in [
+        |text: &[u8]| text[..text.len() / 2].to_vec(),
+        |text: &[u8]| text.replace_first(b"task-2", b"task-9"),
+    ] {
         let board = three_tasks();
         let sound = fs::read(board.file(STATE_FILE)).unwrap();
         let damaged = damage(&sound);
@@ -236,7 +265,10 @@ fn damaged_state_file_is_moved_aside_and_rebuilt_from_the_journal() {
         assert_eq!(fs::read(board.file("mcp-state.json.quarantined-1")).unwrap(), damaged);
         board.assert_file_is_the_replay();
         board.cli_ok("create_task", json!({"description": "d", "id": "task-4"}));
-        assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-1", "task-2", "task-3", "task-4"]);
+        assert_eq!(
+            board.tasks().into_keys().collect::<Vec<_>>(),
+            ["task-1", "task-2", "task-3", "task-4"]
+        );
         board.assert_file_is_the_replay();
     }
 }
@@ -267,7 +299,8 @@ fn damaged_state_file_without_a_journal_is_refused_and_left_alone() {
 #[test]
 fn state_file_ahead_of_the_journal_is_refused_and_nothing_touched() {
     let board = three_tasks();
-    let old: Vec<_> = journal_files(&board).into_iter().map(|path| (fs::read(&path).ok(), path)).collect();
+    let old: Vec<_> =
+        journal_files(&board).into_iter().map(|path| (fs::read(&path).ok(), path)).collect();
     board.cli_ok("create_task", json!({"description": "d"}));
     for (bytes, path) in old.iter().filter(|(_, path)| !path.ends_with("journal.db-shm")) {
         let _ = fs::remove_file(path);
@@ -277,9 +310,15 @@ fn state_file_ahead_of_the_journal_is_refused_and_nothing_touched() {
     let _ = fs::remove_file(board.file("journal.db-shm"));
     let (file, events) = (fs::read(board.file(STATE_FILE)).unwrap(), board.events());
     assert_eq!(events.len(), 4);
-    for (operation, arguments) in [("get_status", json!({})), ("create_task", json!({"description": "d"}))] {
+    for (operation, arguments) in
+        [("get_status", json!({})), ("create_task", json!({"description": "d"}))]
+    {
         let refused = board.cli(operation, arguments);
-        assert_eq!((refused.status.code(), refused.code().as_str()), (Some(3), "journal_behind"), "{operation}");
+        assert_eq!(
+            (refused.status.code(), refused.code().as_str()),
+            (Some(3), "journal_behind"),
+            "{operation}"
+        );
         assert!(refused.stderr.contains("doctor"), "{}", refused.stderr);
     }
     assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), file);
@@ -288,7 +327,8 @@ fn state_file_ahead_of_the_journal_is_refused_and_nothing_touched() {
 }
 
 fn brokers_file(board: &Board) -> Vec<u8> {
-    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/typescript-broker/mcp-state.json");
+    let original =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/typescript-broker/mcp-state.json");
     let original = fs::read(original).unwrap();
     board.make_dir();
     fs::write(board.file(STATE_FILE), &original).unwrap();
@@ -320,7 +360,9 @@ fn old_file_that_cannot_be_read_is_left_alone_and_names_the_task() {
         json!({"goal": "g", "created_at": "2026-03-01T10:00:00.000Z", "tasks": tasks}).to_string()
     };
     fs::write(board.file(STATE_FILE), text(json!("high"))).unwrap();
-    for (operation, arguments) in [("get_status", json!({})), ("create_task", json!({"description": "d"}))] {
+    for (operation, arguments) in
+        [("get_status", json!({})), ("create_task", json!({"description": "d"}))]
+    {
         for _ in 0..3 {
             let refused = board.cli(operation, arguments.clone());
             assert_eq!(refused.code(), "state_file_unusable", "{}", refused.stderr);
@@ -335,7 +377,10 @@ fn old_file_that_cannot_be_read_is_left_alone_and_names_the_task() {
     fs::write(board.file(STATE_FILE), &mended).unwrap();
     fs::write(board.file("mcp-state.json.imported-1"), &mended).unwrap();
     assert_eq!(board.cli_ok("get_status", json!({}))["last_activity"], "2026-03-01T10:00:00.000Z");
-    assert_eq!(board.cli_ok("get_master_plan", json!({}))["created_at"], "2026-03-01T10:00:00.000Z");
+    assert_eq!(
+        board.cli_ok("get_master_plan", json!({}))["created_at"],
+        "2026-03-01T10:00:00.000Z"
+    );
     board.cli_ok("create_task", json!({"description": "d"}));
     assert_eq!(board.tasks().len(), 3);
     assert!(!board.file("mcp-state.json.imported-2").exists(), "it is there already");
@@ -359,8 +404,9 @@ fn crash_while_a_board_is_made_leaves_the_next_process_everything() {
         let board = Board::new();
         let original: Value = serde_json::from_slice(&brokers_file(&board)).unwrap();
         let mut command = board.command();
-        let killed =
-            command.args(["call", "create_task", "{\"description\": \"d\"}"]).env("CALLBOARD_FAILPOINT", failpoint);
+        let killed = command
+            .args(["call", "create_task", "{\"description\": \"d\"}"])
+            .env("CALLBOARD_FAILPOINT", failpoint);
         assert!(!board.finish(killed).status.success(), "{failpoint}");
         board.cli_ok("create_task", json!({"description": "d", "id": "added"}));
         let tasks = board.tasks();
@@ -376,7 +422,8 @@ fn crash_while_a_board_is_made_leaves_the_next_process_everything() {
 fn append_from_the_future(board: &Board, key: Option<&str>) {
     let connection = Connection::open(board.file("journal.db")).unwrap();
     let last = "SELECT seq, hash, at_ms FROM events ORDER BY seq DESC LIMIT 1";
-    let last = connection.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let last =
+        connection.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
     let (seq, previous, at_ms): (i64, Vec<u8>, i64) = last;
     let (seq, v, body) = (seq + 1, 99_u32, r#"{"kind":"task_teleported"}"#);
     let mut digest = Sha256::new();
@@ -400,7 +447,8 @@ fn append_from_the_future(board: &Board, key: Option<&str>) {
         digest.update(column.unwrap_or_default());
     }
     let hash = digest.finalize().to_vec();
-    let insert = "INSERT INTO events(seq, batch_id, v, kind, at_ms, participant, body, hash, idem_key, idem_params)
+    let insert = "INSERT INTO events(seq, batch_id, v, kind, at_ms, participant, body, hash, \
+                  idem_key, idem_params)
         VALUES (?1, 'p-future/1', ?2, 'task_teleported', ?3, 'p-future', ?4, ?5, ?6, ?6)";
     connection.execute(insert, params![seq, v, at_ms, body, hash, key]).unwrap();
 }
@@ -419,7 +467,10 @@ fn event_of_a_newer_version_stops_the_writing_and_not_the_reading() {
             assert!(refused.text.contains("restart"), "{}", refused.text);
             assert_eq!(client.ok("get_status", json!({}))["total_tasks"], 4);
             let told = client.ok("wait_for_events", json!({"since_seq": 1}));
-            assert!(!told["events"].as_array().unwrap().is_empty() && told["more"] == false, "{told}");
+            assert!(
+                !told["events"].as_array().unwrap().is_empty() && told["more"] == false,
+                "{told}"
+            );
         }
         assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), file);
     }
@@ -432,17 +483,24 @@ impl Mount {
     /// None, with the reason printed, if nothing can be mounted here.
     fn of(board: &Board, options: &str) -> Option<Self> {
         board.make_dir();
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(board.dir()).output();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(board.dir())
+            .output();
         let failure = match mount {
             Ok(output) if output.status.success() => None,
-            Ok(output) => Some(format!("nothing can be mounted: {}", String::from_utf8_lossy(&output.stderr).trim())),
+            Ok(output) => Some(format!(
+                "nothing can be mounted: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            )),
             Err(error) => Some(format!("nothing can be mounted: {error}")),
         };
         available("root", failure.as_deref()).then(|| Self(board.dir().to_owned()))
     }
 
     fn remount(&self, options: &str) {
-        let status = Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.0).status();
+        let status =
+            Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(&self.0).status();
         assert!(status.unwrap().success());
     }
 }
@@ -469,7 +527,12 @@ fn full_disk_is_an_error_until_there_is_space_again() {
     };
     let refused = (0..1_000).map(|number| create(&mut client, number)).find(|reply| reply.is_error);
     let refused = refused.expect("the disk is full at last");
-    assert!(["not_written", "io", "bad_directory"].contains(&refused.code()), "{} {}", refused.code(), refused.text);
+    assert!(
+        ["not_written", "io", "bad_directory"].contains(&refused.code()),
+        "{} {}",
+        refused.code(),
+        refused.text
+    );
     assert!(refused.text.contains("space"), "{}", refused.text);
     client.ok("get_status", json!({}));
     fs::remove_file(board.file("filler")).unwrap();
@@ -477,7 +540,11 @@ fn full_disk_is_an_error_until_there_is_space_again() {
     assert!(!again.is_error, "{}", again.text);
     let tasks = board.tasks();
     assert_eq!(tasks.keys().collect::<BTreeSet<_>>(), acknowledged.iter().collect());
-    println!("full disk: {} tasks acknowledged and there, then {:?}", acknowledged.len(), refused.text);
+    println!(
+        "full disk: {} tasks acknowledged and there, then {:?}",
+        acknowledged.len(),
+        refused.text
+    );
     board.assert_file_is_the_replay();
 }
 
@@ -503,7 +570,8 @@ struct Immutable(PathBuf);
 impl Immutable {
     fn of(board: &Board) -> Option<Self> {
         let output = Command::new("chattr").arg("+i").arg(board.dir()).output();
-        let failure = (!output.is_ok_and(|output| output.status.success())).then_some("chattr +i does not work here");
+        let failure = (!output.is_ok_and(|output| output.status.success()))
+            .then_some("chattr +i does not work here");
         available("root", failure).then(|| Self(board.dir().to_owned()))
     }
 }
@@ -540,7 +608,12 @@ fn directory_whose_run_leads_elsewhere_is_refused_and_nothing_there_is_touched()
     std::fs::remove_dir_all(board.file("run")).unwrap();
     std::os::unix::fs::symlink(&elsewhere, board.file("run")).unwrap();
     let refused = board.cli("create_task", json!({"description": "d"}));
-    assert_eq!((refused.status.code(), refused.code().as_str()), (Some(3), "bad_directory"), "{}", refused.stderr);
+    assert_eq!(
+        (refused.status.code(), refused.code().as_str()),
+        (Some(3), "bad_directory"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
 

@@ -22,7 +22,12 @@ fn add(world: &mut World, agent: &str, content: &str, more: Value) -> String {
 }
 
 fn contents(reply: &Value) -> Vec<&str> {
-    reply["discoveries"].as_array().expect("a list").iter().map(|one| one["content"].as_str().unwrap()).collect()
+    reply["discoveries"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| one["content"].as_str().unwrap())
+        .collect()
 }
 
 #[track_caller]
@@ -52,10 +57,16 @@ fn search_finds_by_words_tags_and_task() {
         (json!({"query": "ci git"}), vec!["tests need git"]),
         (json!({"query": "ÜBER"}), vec!["über alles wächst Gras"]),
         (json!({"query": "cache git"}), vec![]),
-        (json!({"query": "e", "tags": ["ci", "Cache"]}), vec!["The cache LIES about ages", "tests need git"]),
+        (
+            json!({"query": "e", "tags": ["ci", "Cache"]}),
+            vec!["The cache LIES about ages", "tests need git"],
+        ),
         (json!({"task_id": "t"}), vec!["The cache LIES about ages"]),
         (json!({"task_id": "u"}), vec!["über alles wächst Gras"]),
-        (json!({"query": " "}), vec!["The cache LIES about ages", "tests need git", "über alles wächst Gras"]),
+        (
+            json!({"query": " "}),
+            vec!["The cache LIES about ages", "tests need git", "über alles wächst Gras"],
+        ),
     ] {
         assert_eq!(found(&mut world, query.clone()), expected, "{query}");
     }
@@ -80,7 +91,12 @@ fn pages_follow_each_other_from_new_to_old() {
         let (mut query, mut pages) = (query, Vec::new());
         loop {
             let reply = world.call("get_discoveries", query.clone()).expect("a page");
-            pages.push(contents(&reply).iter().map(|content| &content["finding ".len()..]).collect::<String>());
+            pages.push(
+                contents(&reply)
+                    .iter()
+                    .map(|content| &content["finding ".len()..])
+                    .collect::<String>(),
+            );
             match &reply["next"] {
                 Value::Null => break,
                 next => query["after"] = next.clone(),
@@ -116,7 +132,8 @@ fn large_board_is_searched_in_bounded_pieces() {
 fn superseded_discovery_gives_way_and_stays() {
     let mut world = World::new().agent("a1").agent("a2").task_with("t", json!({"tags": ["x"]}));
     let first = add(&mut world, "a1", "port 80", json!({"tags": ["x"]}));
-    let second = add(&mut world, "a2", "port 81", json!({"tags": ["x"], "supersedes": [first, first]}));
+    let second =
+        add(&mut world, "a2", "port 81", json!({"tags": ["x"], "supersedes": [first, first]}));
     assert_eq!(found(&mut world, json!({})), ["port 81"]);
     assert_eq!(found(&mut world, json!({"query": "port", "tags": ["x"]})), ["port 81"]);
     let all = world.call("get_discoveries", json!({"all": true})).expect("all");
@@ -133,20 +150,32 @@ fn superseded_discovery_gives_way_and_stays() {
 #[test]
 fn claim_brings_what_is_closest_to_the_task() {
     let mut world = World::new().agent("a1").agent("a2").task("before");
-    let context =
-        json!({"tags": ["db"], "dependencies": ["before"], "context_files": ["src/db/", "src/**/*.sql", "a.rs"]});
+    let context = json!({"tags": ["db"], "dependencies": ["before"], "context_files": ["src/db/", "src/**/*.sql", "a.rs"]});
     world.claim("a1", "before");
     add(&mut world, "a1", "from the dependency", json!({}));
-    world.by("a1").call("complete_task", json!({"task_id": "before", "output": "x"})).expect("done");
+    world
+        .by("a1")
+        .call("complete_task", json!({"task_id": "before", "output": "x"}))
+        .expect("done");
     world.create("t", context);
     add(&mut world, "a1", "about a file below", json!({"files": ["src/db/pool.rs"]}));
     add(&mut world, "a1", "about a file and a tag", json!({"files": ["a.rs"], "tags": ["db"]}));
     add(&mut world, "a1", "met by a glob", json!({"files": ["src/x/y.sql"]}));
     add(&mut world, "a1", "under a tag", json!({"tags": ["db"]}));
-    add(&mut world, "a1", "about nothing of it", json!({"tags": ["ui"], "files": ["b.rs", "src/dba/x.rs"]}));
+    add(
+        &mut world,
+        "a1",
+        "about nothing of it",
+        json!({"tags": ["ui"], "files": ["b.rs", "src/dba/x.rs"]}),
+    );
     add(&mut world, "a2", "for the task itself", json!({"task_id": "t"}));
-    let expected =
-        ["for the task itself", "from the dependency", "about a file and a tag", "met by a glob", "about a file below"];
+    let expected = [
+        "for the task itself",
+        "from the dependency",
+        "about a file and a tag",
+        "met by a glob",
+        "about a file below",
+    ];
     assert_eq!(handed(&mut world, "a1", "t"), expected);
 }
 
@@ -157,7 +186,8 @@ fn what_a_claim_brings_stays_within_its_bytes_and_its_time() {
         let more = json!({"tags": ["x"], "files": [format!("src/{number}.rs"), "src/**/*.rs"]});
         add(&mut world, "a1", &format!("{number} \"\\\n{}", "é\"".repeat(400)), more);
     }
-    let files: Vec<_> = (0..limit::FILES.max).map(|number| format!("src/**/{number}*.rs")).collect();
+    let files: Vec<_> =
+        (0..limit::FILES.max).map(|number| format!("src/**/{number}*.rs")).collect();
     world.create("t", json!({"tags": ["x"], "context_files": files}));
     let start = std::time::Instant::now();
     let reply = world.by("a1").call("claim_task", json!({"task_id": "t"})).expect("claimed");
@@ -168,7 +198,8 @@ fn what_a_claim_brings_stays_within_its_bytes_and_its_time() {
     println!("the discoveries of a claim: {} bytes, the claim {took:?} unoptimised", handed.len());
 }
 
-/// A board with as many discoveries as allowed. Up to the thousandth, each tenth supersedes the one before it.
+/// A board with as many discoveries as allowed. Up to the thousandth, each tenth supersedes the one
+/// before it.
 fn full() -> World {
     World::new().agent("a1").holding(|document| {
         let id = |number: usize| DiscoveryId::trusted(format!("disc-{number}"));
@@ -180,7 +211,11 @@ fn full() -> World {
             created_at: document.board.created_at,
             task_id: None,
             files: Vec::new(),
-            supersedes: if number % 10 == 9 && number < 1_000 { vec![id(number - 1)] } else { Vec::new() },
+            supersedes: if number % 10 == 9 && number < 1_000 {
+                vec![id(number - 1)]
+            } else {
+                Vec::new()
+            },
         };
         document.discoveries = (0..limit::DISCOVERIES.max).map(discovery).collect();
     })
@@ -193,8 +228,10 @@ fn on_a_full_board_what_is_superseded_makes_room() {
     assert_eq!(world.state.discoveries().len(), limit::DISCOVERIES.max - 100 + 1);
     let ids: Vec<_> = world.state.discoveries().take(9).map(|one| one.content.clone()).collect();
     assert_eq!(ids.concat(), "012345679");
-    let mut world = full().holding(|document| document.discoveries.iter_mut().for_each(|one| one.supersedes.clear()));
-    let refused = world.by("a1").call("add_discovery", json!({"content": "x"})).refuses("over_limit");
+    let mut world = full()
+        .holding(|document| document.discoveries.iter_mut().for_each(|one| one.supersedes.clear()));
+    let refused =
+        world.by("a1").call("add_discovery", json!({"content": "x"})).refuses("over_limit");
     assert!(refused.contains("supersedes"), "{refused}");
     add(&mut world, "a1", "in the place of another", json!({"supersedes": ["disc-5"]}));
     assert_eq!(world.state.discoveries().len(), limit::DISCOVERIES.max);
@@ -206,7 +243,12 @@ fn what_refers_to_nothing_is_refused_with_the_way_out() {
     let mut world = World::new().agent("a1");
     let id = add(&mut world, "a1", "x", json!({}));
     for (operation, arguments, code, part) in [
-        ("add_discovery", json!({"supersedes": ["disc-none"]}), "unknown_discovery", "get_discoveries"),
+        (
+            "add_discovery",
+            json!({"supersedes": ["disc-none"]}),
+            "unknown_discovery",
+            "get_discoveries",
+        ),
         ("add_discovery", json!({"supersedes": ["a b"]}), "bad_id", "discovery id"),
         ("add_discovery", json!({"supersedes": vec![id; 21]}), "over_limit", "20"),
         ("add_discovery", json!({"task_id": "none"}), "unknown_task", "none"),
@@ -231,8 +273,7 @@ fn event_and_file_from_before_there_were_relations_still_open() {
     let recorded: Recorded = serde_json::from_value(event.clone()).unwrap();
     assert_eq!(serde_json::to_value(&recorded).unwrap(), event, "written as it was read");
     let mut state = State::new();
-    let first =
-        json!({"seq": 1, "at": "2026-03-01T12:00:00.000Z", "writer": "p-1", "kind": "board_created", "board_id": "b"});
+    let first = json!({"seq": 1, "at": "2026-03-01T12:00:00.000Z", "writer": "p-1", "kind": "board_created", "board_id": "b"});
     for recorded in [serde_json::from_value(first).unwrap(), recorded] {
         state.apply(&recorded).unwrap();
         state.settle();
@@ -240,7 +281,11 @@ fn event_and_file_from_before_there_were_relations_still_open() {
     assert_eq!(state.check(), Vec::<String>::new());
     let kept = serde_json::to_value(state.discoveries().next().unwrap()).unwrap();
     let fields: Vec<_> = kept.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(fields, ["id", "agent_id", "content", "tags", "created_at"], "the sums of old files hold");
+    assert_eq!(
+        fields,
+        ["id", "agent_id", "content", "tags", "created_at"],
+        "the sums of old files hold"
+    );
 }
 
 #[test]
@@ -250,7 +295,8 @@ fn other_processes_and_the_files_know_the_same() {
     let server = Server::on(&board);
     let mut agent = board.mcp();
     agent.register("ada");
-    let first = agent.ok("add_discovery", json!({"agent_id": "ada", "content": "the old way", "tags": ["db"]}));
+    let first = agent
+        .ok("add_discovery", json!({"agent_id": "ada", "content": "the old way", "tags": ["db"]}));
     let old = first["discovery"]["id"].as_str().unwrap().to_owned();
     let told = board.finish(board.command().args([
         "--json",

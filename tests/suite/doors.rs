@@ -1,5 +1,5 @@
-//! All transports of one server under load: how long calls take, how soon events arrive, and that all show the same
-//! history.
+//! All transports of one server under load: how long calls take, how soon events arrive, and that
+//! all show the same history.
 
 mod latency;
 mod mixed;
@@ -69,7 +69,9 @@ impl<'a> Way<'a> {
             Self::Rpc(server, connection) => {
                 connection.ask(&Door::Rpc.call(server, ID, operation, arguments)).message()
             }
-            Self::Legacy(connection, session) => connection.ask(&session.call(ID, operation, arguments)).message(),
+            Self::Legacy(connection, session) => {
+                connection.ask(&session.call(ID, operation, arguments)).message()
+            }
             Self::WebSocket(socket) => {
                 socket.send(ID, operation, arguments);
                 socket.answer(ID)
@@ -85,7 +87,9 @@ impl<'a> Way<'a> {
 
     fn connection(&self) -> Option<&Connection> {
         match self {
-            Self::Modern(_, connection) | Self::Legacy(connection, _) | Self::Rpc(_, connection) => Some(connection),
+            Self::Modern(_, connection)
+            | Self::Legacy(connection, _)
+            | Self::Rpc(_, connection) => Some(connection),
             Self::WebSocket(socket) => Some(&socket.connection),
             Self::Stdio(_) | Self::Cli(_) => None,
         }
@@ -120,6 +124,10 @@ impl fmt::Display for Times {
 /// Keeps a task held, so that claims that find nothing wait.
 fn keep_busy(server: &Server) {
     Door::Rpc.ok(server, "register_agent", &json!({"agent_id": "keeper", "role": "worker"}));
-    Door::Rpc.ok(server, "create_task", &json!({"id": "kept", "description": "held until the end"}));
+    Door::Rpc.ok(
+        server,
+        "create_task",
+        &json!({"id": "kept", "description": "held until the end"}),
+    );
     Door::Rpc.ok(server, "claim_task", &json!({"agent_id": "keeper", "task_id": "kept"}));
 }

@@ -41,7 +41,10 @@ fn task<'a>(document: &'a mut Value, id: &str) -> &'a mut Value {
 fn tasks(count: usize) -> (Board, Client) {
     let board = Board::new();
     let mut client = board.mcp();
-    client.ok("init_coordination", json!({"goal": "the goal", "master_plan": "the plan", "replace_goal": true}));
+    client.ok(
+        "init_coordination",
+        json!({"goal": "the goal", "master_plan": "the plan", "replace_goal": true}),
+    );
     for number in 1..=count {
         client.ok("create_task", json!({"description": "d", "id": format!("task-{number}")}));
     }
@@ -49,7 +52,7 @@ fn tasks(count: usize) -> (Board, Client) {
 }
 
 /// Opens the state file, changes it, and saves it.
-pub fn edit(board: &Board, change: impl FnOnce(&mut Value)) -> Value {
+pub(crate) fn edit(board: &Board, change: impl FnOnce(&mut Value)) -> Value {
     let mut document = board.document();
     change(&mut document);
     save_by_rename(board, &text(&document));
@@ -58,29 +61,38 @@ pub fn edit(board: &Board, change: impl FnOnce(&mut Value)) -> Value {
 
 /// File names of rejected edits, oldest first.
 fn rejected(board: &Board) -> Vec<String> {
-    let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let names = names.filter(|name| name.starts_with("mcp-state.json.rejected-") && !name.ends_with(".txt"));
+    let names = fs::read_dir(board.dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = names
+        .filter(|name| name.starts_with("mcp-state.json.rejected-") && !name.ends_with(".txt"));
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Waits for the next rejected edit. Returns its name and the reason.
 #[track_caller]
 fn next_rejected(board: &Board, before: &[String]) -> (String, String) {
-    let name =
-        until(PATIENCE, "the edit is rejected", || rejected(board).into_iter().find(|name| !before.contains(name)));
+    let name = until(PATIENCE, "the edit is rejected", || {
+        rejected(board).into_iter().find(|name| !before.contains(name))
+    });
     let reason = fs::read_to_string(board.file(&format!("{name}.txt"))).unwrap();
     (name, reason)
 }
 
 fn adopted(board: &Board) -> usize {
-    board.events().iter().filter(|recorded| matches!(recorded.event, Event::StateEdited { .. })).count()
+    board
+        .events()
+        .iter()
+        .filter(|recorded| matches!(recorded.event, Event::StateEdited { .. }))
+        .count()
 }
 
 #[track_caller]
 fn until_adopted(board: &Board, count: usize) {
     until(PATIENCE, "the edit is taken over", || (adopted(board) == count).then_some(()));
     until(PATIENCE, "the state file is written anew", || {
-        (board.document()["seq"].as_u64() == board.events().last().map(|last| last.seq)).then_some(())
+        (board.document()["seq"].as_u64() == board.events().last().map(|last| last.seq))
+            .then_some(())
     });
 }
 
@@ -111,7 +123,11 @@ fn priority_changed_by_hand_is_taken_over_with_two_processes_running() {
         assert_eq!(claimed["task"]["id"], "task-3", "claims follow the edit");
         assert_nothing_waits(&board);
         assert_eq!((adopted(&board), rejected(&board).len()), (1, 0));
-        let edited = board.events().into_iter().find(|one| matches!(one.event, Event::StateEdited { .. })).unwrap();
+        let edited = board
+            .events()
+            .into_iter()
+            .find(|one| matches!(one.event, Event::StateEdited { .. }))
+            .unwrap();
         assert_eq!(edited.actor.unwrap().as_str(), "human");
     }
 }
@@ -127,18 +143,25 @@ fn every_field_that_a_person_may_change_is_taken_over_in_one_event() {
         first["title"] = json!("new title");
         first["description"] = json!("new description");
         first["tags"] = json!(["a", "b"]);
-        first["context"] = json!({"files": ["src/lib.rs"], "hints": "look", "metadata": {"k": [1.5]}});
+        first["context"] =
+            json!({"files": ["src/lib.rs"], "hints": "look", "metadata": {"k": [1.5]}});
         first["dependencies"] = json!(["task-3"]);
         task(document, "task-2").as_object_mut().unwrap().remove("title");
     });
     until_adopted(&board, 1);
     let (first, second) = (board.task("task-1"), board.task("task-2"));
     let document = board.document();
-    assert_eq!((&document["goal"], &document["master_plan"]), (&json!("another goal"), &json!("another plan")));
+    assert_eq!(
+        (&document["goal"], &document["master_plan"]),
+        (&json!("another goal"), &json!("another plan"))
+    );
     assert_eq!(first["title"], "new title");
     assert_eq!(first["description"], "new description");
     assert_eq!(first["tags"], json!(["a", "b"]));
-    assert_eq!(first["context"], json!({"files": ["src/lib.rs"], "hints": "look", "metadata": {"k": [1.5]}}));
+    assert_eq!(
+        first["context"],
+        json!({"files": ["src/lib.rs"], "hints": "look", "metadata": {"k": [1.5]}})
+    );
     assert_eq!(first["dependencies"], json!(["task-3"]));
     assert_eq!(second.get("title"), None);
     edit(&board, |document| {
@@ -170,12 +193,19 @@ fn dependencies_may_be_turned_around_in_one_edit() {
 fn layout_order_of_fields_and_byte_order_mark_mean_nothing() {
     let (board, _client) = tasks(2);
     let document = board.document();
-    let reversed: serde_json::Map<_, _> = document.as_object().unwrap().clone().into_iter().rev().collect();
-    save_by_rename(&board, &[b"\xef\xbb\xbf".as_slice(), &serde_json::to_vec(&reversed).unwrap(), b"\n\n"].concat());
+    let reversed: serde_json::Map<_, _> =
+        document.as_object().unwrap().clone().into_iter().rev().collect();
+    save_by_rename(
+        &board,
+        &[b"\xef\xbb\xbf".as_slice(), &serde_json::to_vec(&reversed).unwrap(), b"\n\n"].concat(),
+    );
     assert_nothing_is_made_of_it(&board);
     let mut changed = Value::Object(reversed);
     task(&mut changed, "task-2")["priority"] = json!(2);
-    save_in_place(&board, &[b"\xef\xbb\xbf".as_slice(), &serde_json::to_vec(&changed).unwrap(), b"\n"].concat());
+    save_in_place(
+        &board,
+        &[b"\xef\xbb\xbf".as_slice(), &serde_json::to_vec(&changed).unwrap(), b"\n"].concat(),
+    );
     until_adopted(&board, 1);
     assert_eq!(board.task("task-2")["priority"], 2);
     assert_nothing_waits(&board);
@@ -201,9 +231,12 @@ fn edit_of_what_follows_from_the_rest_of_the_board_is_rejected_with_the_reason()
     });
     client.ok("get_status", json!({}));
     let (_, reason) = next_rejected(&board, &[]);
-    let expected = "- progress.percent: it was changed; callboard makes it from the rest of the board";
+    let expected =
+        "- progress.percent: it was changed; callboard makes it from the rest of the board";
     assert!(reason.contains(expected), "{reason}");
-    until(PATIENCE, "the true file is back", || (board.document()["progress"]["percent"] == 0).then_some(()));
+    until(PATIENCE, "the true file is back", || {
+        (board.document()["progress"]["percent"] == 0).then_some(())
+    });
     board.assert_file_is_the_replay();
 }
 
@@ -213,7 +246,8 @@ fn old_copy_undoes_nothing_that_happened_since() {
     let mut old = board.document();
     client.register("worker");
     client.ok("claim_task", json!({"agent_id": "worker", "task_id": "task-1"}));
-    client.ok("complete_task", json!({"agent_id": "worker", "task_id": "task-1", "output": "done"}));
+    client
+        .ok("complete_task", json!({"agent_id": "worker", "task_id": "task-1", "output": "done"}));
     client.ok("update_task", json!({"task_id": "task-2", "priority": 7}));
     client.ok("create_task", json!({"description": "later", "id": "task-4"}));
     task(&mut old, "task-3")["priority"] = json!(2);
@@ -244,7 +278,8 @@ fn task_that_was_finished_meanwhile_is_not_edited() {
     let mut old = board.document();
     client.register("worker");
     client.ok("claim_task", json!({"agent_id": "worker"}));
-    client.ok("complete_task", json!({"agent_id": "worker", "task_id": "task-1", "output": "done"}));
+    client
+        .ok("complete_task", json!({"agent_id": "worker", "task_id": "task-1", "output": "done"}));
     task(&mut old, "task-1")["description"] = json!("more to do");
     save_by_rename(&board, &text(&old));
     let (_, reason) = next_rejected(&board, &[]);
@@ -263,12 +298,18 @@ fn what_only_operations_may_change_is_rejected_whole_with_the_reason_beside() {
         ("dependencies: these dependencies form a cycle", |all| {
             task(all, "task-1")["dependencies"] = json!(["task-2"])
         }),
-        ("depends on `task-9`, which does not exist", |all| task(all, "task-1")["dependencies"] = json!(["task-9"])),
+        ("depends on `task-9`, which does not exist", |all| {
+            task(all, "task-1")["dependencies"] = json!(["task-9"])
+        }),
         ("tasks[task-4].dependencies: task `task-4` is not ready", |all| {
             task(all, "task-4")["dependencies"] = json!(["task-3"]);
         }),
-        ("tasks[task-1].status: it was changed", |all| task(all, "task-1")["status"] = json!("done")),
-        ("tasks[task-4].claimed_by: it was changed", |all| task(all, "task-4")["claimed_by"] = json!("me")),
+        ("tasks[task-1].status: it was changed", |all| {
+            task(all, "task-1")["status"] = json!("done")
+        }),
+        ("tasks[task-4].claimed_by: it was changed", |all| {
+            task(all, "task-4")["claimed_by"] = json!("me")
+        }),
         ("tasks[task-3]: it was removed", |all| {
             all["tasks"].as_array_mut().unwrap().retain(|task| task["id"] != "task-3");
         }),
@@ -277,11 +318,17 @@ fn what_only_operations_may_change_is_rejected_whole_with_the_reason_beside() {
             mine["id"] = json!("mine");
             all["tasks"].as_array_mut().unwrap().push(mine);
         }),
-        ("agents.worker.tasks_completed: it was changed", |all| all["agents"]["worker"]["tasks_completed"] = json!(9)),
+        ("agents.worker.tasks_completed: it was changed", |all| {
+            all["agents"]["worker"]["tasks_completed"] = json!(9)
+        }),
         ("agents.worker: it was removed", |all| all["agents"] = json!({})),
         ("goal is over its limit", |all| all["goal"] = json!("x".repeat(9_000))),
-        ("priority must be 1 (first) to 10 (last), not 11", |all| task(all, "task-1")["priority"] = json!(11)),
-        ("tasks[task-1].priority: it must be a number", |all| task(all, "task-1")["priority"] = json!("first")),
+        ("priority must be 1 (first) to 10 (last), not 11", |all| {
+            task(all, "task-1")["priority"] = json!(11)
+        }),
+        ("tasks[task-1].priority: it must be a number", |all| {
+            task(all, "task-1")["priority"] = json!("first")
+        }),
         ("tasks[task-1].urgent: it was added", |all| task(all, "task-1")["urgent"] = json!(true)),
         ("seq: it says event 9999", |all| all["seq"] = json!(9999)),
     ];
@@ -315,7 +362,9 @@ fn edit_made_while_nobody_runs_is_taken_over_by_whoever_starts() {
     type Start = fn(&Board);
     let starts: [(&str, Start); 3] = [
         ("a reading command", |board| drop(board.cli_ok("get_status", json!({})))),
-        ("a writing command", |board| drop(board.cli_ok("create_task", json!({"description": "d"})))),
+        ("a writing command", |board| {
+            drop(board.cli_ok("create_task", json!({"description": "d"})))
+        }),
         ("an IDE", |board| drop(board.mcp().ok("get_status", json!({})))),
     ];
     for (what, start) in starts {
@@ -386,7 +435,8 @@ fn slow_save_in_place_is_waited_for() {
         let mut document = board.document();
         task(&mut document, "task-2")["priority"] = json!(1);
         let whole = text(&document);
-        let mut file = fs::OpenOptions::new().write(true).truncate(true).open(board.file(STATE_FILE)).unwrap();
+        let mut file =
+            fs::OpenOptions::new().write(true).truncate(true).open(board.file(STATE_FILE)).unwrap();
         let (mut longest, mut written) = (Duration::ZERO, Instant::now());
         for part in whole.chunks(whole.len() / 20) {
             file.write_all(part).unwrap();
@@ -411,11 +461,13 @@ fn edit_whose_keeping_was_cut_off_is_taken_over_by_the_next_commit() {
         for failpoint in ["before-keep", "before-keep:1:error"] {
             let board = if whole.is_empty() { Board::with_slots() } else { Board::new() };
             board.cli_ok("create_task", json!({"description": "d", "id": "task-1"}));
-            let mut client = board.mcp_with(&[("CALLBOARD_FAILPOINT", failpoint), (WHOLE_FILES, whole)]);
+            let mut client =
+                board.mcp_with(&[("CALLBOARD_FAILPOINT", failpoint), (WHOLE_FILES, whole)]);
             client.ok("get_status", json!({}));
             edit(&board, |document| document["goal"] = json!("by hand"));
             let displaced = || board.document()["goal"] != "by hand";
-            let answered = client.try_call("create_task", json!({"description": "d", "id": "task-2"}));
+            let answered =
+                client.try_call("create_task", json!({"description": "d", "id": "task-2"}));
             until(PATIENCE, "the edit is displaced", || displaced().then_some(()));
             if failpoint == "before-keep" {
                 client.ends_within(PATIENCE);
@@ -423,7 +475,11 @@ fn edit_whose_keeping_was_cut_off_is_taken_over_by_the_next_commit() {
                 assert!(answered.is_some(), "the process lives");
             }
             let mut next = board.command();
-            next.env(WHOLE_FILES, whole).args(["call", "create_task", r#"{"description": "d", "id": "task-3"}"#]);
+            next.env(WHOLE_FILES, whole).args([
+                "call",
+                "create_task",
+                r#"{"description": "d", "id": "task-3"}"#,
+            ]);
             assert!(board.finish(&mut next).status.success());
             until_adopted(&board, 1);
             assert_eq!(board.document()["goal"], "by hand", "{failpoint} {whole}");
@@ -443,7 +499,10 @@ fn two_edits_in_quick_succession_are_both_looked_at() {
     task(&mut document, "task-2")["priority"] = json!(2);
     save_by_rename(&board, &text(&document));
     until_adopted(&board, 2);
-    assert_eq!((&board.task("task-1")["priority"], &board.task("task-2")["priority"]), (&json!(1), &json!(2)));
+    assert_eq!(
+        (&board.task("task-1")["priority"], &board.task("task-2")["priority"]),
+        (&json!(1), &json!(2))
+    );
     assert_nothing_waits(&board);
     assert_eq!(rejected(&board), [""; 0]);
 }
@@ -458,7 +517,8 @@ fn link_or_pipe_in_the_place_of_the_file_is_neither_followed_nor_opened() {
     let puts: [fn(&Board, &PathBuf); 3] = [
         |board, elsewhere| symlink(elsewhere, board.file("link")).unwrap(),
         |board, _| {
-            let made = std::process::Command::new("mkfifo").arg(board.file("link")).status().unwrap();
+            let made =
+                std::process::Command::new("mkfifo").arg(board.file("link")).status().unwrap();
             assert!(made.success());
         },
         |board, _| fs::create_dir(board.file("link")).unwrap(),
@@ -543,7 +603,11 @@ fn edit_that_is_taken_over_is_in_the_history() {
 }
 
 /// Writes until told to stop. Returns each task's description as last acknowledged.
-fn write_all_the_time(mut client: Client, writer: usize, stop: &AtomicBool) -> Vec<(String, String)> {
+fn write_all_the_time(
+    mut client: Client,
+    writer: usize,
+    stop: &AtomicBool,
+) -> Vec<(String, String)> {
     let mut acknowledged = Vec::new();
     for round in 0.. {
         if stop.load(Ordering::Relaxed) {
@@ -557,13 +621,14 @@ fn write_all_the_time(mut client: Client, writer: usize, stop: &AtomicBool) -> V
     acknowledged
 }
 
-/// Four processes write as fast as they can while edits are saved over the file. An edit saved by rename is never lost:
-/// it is adopted or kept.
+/// Four processes write as fast as they can while edits are saved over the file. An edit saved by
+/// rename is never lost: it is adopted or kept.
 #[test]
 fn edits_race_with_four_writing_processes() {
     let rounds = size("CALLBOARD_EDIT_ROUNDS", 20);
     let (board, mut client) = tasks(1);
-    // What is there when a process starts is judged at its start, which keeps what looks damaged. So all start before.
+    // What is there when a process starts is judged at its start, which keeps what looks damaged.
+    // So all start before.
     let mut clients: Vec<_> = (0..4).map(|_| board.mcp()).collect();
     clients.iter_mut().for_each(|client| drop(client.ok("get_status", json!({}))));
     let stop = AtomicBool::new(false);
@@ -571,7 +636,8 @@ fn edits_race_with_four_writing_processes() {
         let stopping = StopAtEnd(&stop);
         let write = |client, writer| write_all_the_time(client, writer, &stop);
         let writers = clients.into_iter().zip(0..);
-        let writers: Vec<_> = writers.map(|(client, writer)| scope.spawn(move || write(client, writer))).collect();
+        let writers: Vec<_> =
+            writers.map(|(client, writer)| scope.spawn(move || write(client, writer))).collect();
         for round in 0..rounds {
             let before = rejected(&board);
             let goal = format!("goal {round}");
@@ -583,9 +649,11 @@ fn edits_race_with_four_writing_processes() {
                 3 => drop(next_rejected(&board, &before)),
                 _ => until(PATIENCE, "the edit is taken over", || {
                     let kept = rejected(&board).into_iter().find(|name| !before.contains(name));
-                    let reason = kept.map(|name| fs::read_to_string(board.file(&format!("{name}.txt"))));
+                    let reason =
+                        kept.map(|name| fs::read_to_string(board.file(&format!("{name}.txt"))));
                     assert!(reason.is_none(), "{reason:?}");
-                    // The next edit is based on the file, which is slightly behind what the board answers.
+                    // The next edit is based on the file, which is slightly behind what the board
+                    // answers.
                     let is_told = client.ok("get_status", json!({}))["goal"] == *goal;
                     (is_told && board.document()["goal"] == *goal).then_some(())
                 }),
@@ -597,11 +665,16 @@ fn edits_race_with_four_writing_processes() {
     client.ok("init_coordination", json!({"goal": "the end", "replace_goal": true}));
     assert_nothing_waits(&board);
     let (adopted, rejected, tasks) = (adopted(&board), rejected(&board).len(), board.tasks());
-    let newest: BTreeMap<_, _> = acknowledged.iter().flatten().map(|(id, description)| (id, description)).collect();
-    let lost = newest.iter().filter(|(id, description)| tasks[**id]["description"] != ***description).count();
+    let newest: BTreeMap<_, _> =
+        acknowledged.iter().flatten().map(|(id, description)| (id, description)).collect();
+    let lost = newest
+        .iter()
+        .filter(|(id, description)| tasks[**id]["description"] != ***description)
+        .count();
     let calls = acknowledged.iter().map(Vec::len).sum::<usize>();
     println!(
-        "{rounds} edits against 4 processes and {calls} calls: {adopted} taken over, {rejected} kept; {lost} lost"
+        "{rounds} edits against 4 processes and {calls} calls: {adopted} taken over, {rejected} \
+         kept; {lost} lost"
     );
     assert_eq!((lost, adopted, rejected), (0, rounds - rounds / 4, rounds / 4));
 }
@@ -611,11 +684,14 @@ fn readers_see_a_whole_file_while_edits_are_dealt_with() {
     let (board, _client) = tasks(3);
     let reader = Reader::of(&board);
     for priority in 1..=5 {
-        edit(&board, |document| task(document, "task-1")["priority"] = json!(if priority == 5 { 6 } else { priority }));
+        edit(&board, |document| {
+            task(document, "task-1")["priority"] = json!(if priority == 5 { 6 } else { priority })
+        });
         until_adopted(&board, priority);
     }
     // A saved file may be an older one, but every one is whole.
-    let torn: Vec<_> = reader.stop().bad.into_iter().filter(|bad| !bad.starts_with("seq Some")).collect();
+    let torn: Vec<_> =
+        reader.stop().bad.into_iter().filter(|bad| !bad.starts_with("seq Some")).collect();
     assert_eq!(torn, [""; 0]);
     assert_nothing_waits(&board);
 }

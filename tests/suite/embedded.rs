@@ -7,8 +7,9 @@ use std::process::Command;
 
 use callboard::board::Options;
 use callboard::ops::{
-    AddDiscovery, ClaimTask, CreateTask, DiffPlans, ExportPlan, GetTask, ImportPlan, RegisterAgent, StartTask,
-    TaskInput, add_discovery, claim_task, export_plan, get_task, import_plan, start_task,
+    AddDiscovery, ClaimTask, CreateTask, DiffPlans, ExportPlan, GetTask, ImportPlan, RegisterAgent,
+    StartTask, TaskInput, add_discovery, claim_task, export_plan, get_task, import_plan,
+    start_task,
 };
 use callboard::state::policy::Policy;
 use callboard::state::task::TaskStatus;
@@ -41,7 +42,11 @@ async fn program_claims_and_completes_beside_a_running_process() {
 
     for id in ["a", "b"] {
         let task = board.task(id);
-        assert_eq!((&task["status"], &task["claimed_by"]), (&json!("done"), &json!("embedded")), "{task}");
+        assert_eq!(
+            (&task["status"], &task["claimed_by"]),
+            (&json!("done"), &json!("embedded")),
+            "{task}"
+        );
     }
     // Each sees what the other did, and the program is present like any process.
     let agents = leader.ok("get_agents", json!({}));
@@ -52,14 +57,17 @@ async fn program_claims_and_completes_beside_a_running_process() {
     board.assert_file_is_the_replay();
 }
 
-/// The example as a program. It is built beside the tests, unless only these were asked for: then it may be an older one.
+/// The example as a program. It is built beside the tests, unless only these were asked for: then
+/// it may be an older one.
 fn example_program() -> PathBuf {
     let tests = env::current_exe().unwrap();
     let program = tests.ancestors().nth(2).unwrap().join("examples/embed");
     let made = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
     if made(&program) < made(&tests) {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--offline", "--example", "embed"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        cargo
+            .args(["build", "--quiet", "--offline", "--example", "embed"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
         assert!(cargo.status().unwrap().success());
     }
     program
@@ -71,7 +79,8 @@ fn example_runs_as_a_program_on_the_board_of_its_environment() {
     let board = Board::new();
     board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
     let mut command = Command::new(example_program());
-    let ended = board.finish(command.current_dir(board.base()).env("COORDINATION_DIR", board.dir()));
+    let ended =
+        board.finish(command.current_dir(board.base()).env("COORDINATION_DIR", board.dir()));
     assert!(ended.status.success(), "{}", ended.stderr);
     let file = board.file(STATE_FILE);
     assert_eq!(ended.stdout, format!("a: d\n1 tasks are done; {} shows it\n", file.display()));
@@ -83,7 +92,10 @@ async fn replies_and_refusals_have_types() {
     let board = Board::new();
     let owner = embedded(&board);
     let created = owner.call::<CreateTask>(task("a")).await.unwrap();
-    assert_eq!((created.task.id.as_str(), created.task.priority, created.warning()), ("a", 5, None));
+    assert_eq!(
+        (created.task.id.as_str(), created.task.priority, created.warning()),
+        ("a", 5, None)
+    );
     assert_eq!(created.json()["task"]["id"], "a", "what clients get is there, too");
 
     let ada = owner.acting_as("ada").unwrap();
@@ -92,11 +104,20 @@ async fn replies_and_refusals_have_types() {
     let claim = ada.call::<ClaimTask>(claim_task::Params::default()).await.unwrap();
     let claim_task::Reply::Claimed(claimed) = claim.reply else { panic!("it is ready") };
     assert_eq!((claimed.task.id.as_str(), claimed.attempt), ("a", 1));
-    let again = ada.call::<ClaimTask>(claim_task::Params { task_id: Some("a".to_owned()), ..Default::default() });
+    let again = ada.call::<ClaimTask>(claim_task::Params {
+        task_id: Some("a".to_owned()),
+        ..Default::default()
+    });
     let again = again.await.unwrap();
     assert!(matches!(again.reply, claim_task::Reply::Claimed(ref claimed) if claimed.already));
-    let found = ada.call::<GetTask>(get_task::Params { task_id: "a".to_owned(), attempt: None }).await.unwrap();
-    assert_eq!((found.task.task.status, found.task.attempts[0].agent.as_str()), (TaskStatus::Claimed, "ada"));
+    let found = ada
+        .call::<GetTask>(get_task::Params { task_id: "a".to_owned(), attempt: None })
+        .await
+        .unwrap();
+    assert_eq!(
+        (found.task.task.status, found.task.attempts[0].agent.as_str()),
+        (TaskStatus::Claimed, "ada")
+    );
 
     let unknown = start_task::Params { task_id: "b".to_owned(), ..Default::default() };
     let error = ada.call::<StartTask>(unknown).await.err().unwrap();
@@ -117,7 +138,10 @@ async fn plans_are_imported_exported_and_compared_by_type() {
         assert_eq!((imported.plan.as_deref(), imported.added.len()), (Some("own"), added));
     }
     let format = export_plan::Format::Json;
-    let exported = owner.call::<ExportPlan>(export_plan::Params { format, ..Default::default() }).await.unwrap();
+    let exported = owner
+        .call::<ExportPlan>(export_plan::Params { format, ..Default::default() })
+        .await
+        .unwrap();
     assert_eq!(exported.json.as_ref().map(|document| document.items.len()), Some(2));
     let compared = owner.call::<DiffPlans>(Default::default()).await.unwrap();
     assert_eq!(compared.added[0].title, "two");
@@ -129,7 +153,9 @@ async fn parameters_pass_the_checks_of_every_door() {
     let ada = Options::at(board.dir()).agent("ada").open().unwrap();
     let token = ["ghp_", &"a1".repeat(18)].concat();
     let content = format!("the token is {token}\u{200b}");
-    ada.call::<AddDiscovery>(add_discovery::Params { content, ..Default::default() }).await.unwrap();
+    ada.call::<AddDiscovery>(add_discovery::Params { content, ..Default::default() })
+        .await
+        .unwrap();
     let kept = fs::read_to_string(board.file(STATE_FILE)).unwrap();
     assert!(!kept.contains(&token) && kept.contains("the token is "), "{kept}");
 }
@@ -146,7 +172,8 @@ async fn events_of_all_processes_come_once_and_in_order() {
     assert_eq!((heard.event.kind(), heard.seq), ("tasks_created", events.seq()));
     leader.ok("create_task", json!({"id": "c", "description": "d"}));
 
-    let all: Vec<_> = program.subscribe(Some(0)).await.unwrap().into_stream().take(4).collect().await;
+    let all: Vec<_> =
+        program.subscribe(Some(0)).await.unwrap().into_stream().take(4).collect().await;
     let seqs: Vec<_> = all.into_iter().map(|event| event.unwrap().seq).collect();
     assert_eq!(seqs, [1, 2, 3, 4]);
 }
@@ -158,7 +185,11 @@ async fn state_is_read_saved_and_restored() {
     assert_eq!(program.save_state().await.err().unwrap().code(), "no_board");
     program.call::<CreateTask>(task("a")).await.unwrap();
     let state = program.state().await.unwrap();
-    assert_eq!(Embedded::load_state(program.state_file()).unwrap(), state, "the file shows what the board is");
+    assert_eq!(
+        Embedded::load_state(program.state_file()).unwrap(),
+        state,
+        "the file shows what the board is"
+    );
     let copy = board.base().join("then.json");
     program.save_state_to(&copy).await.unwrap();
 
@@ -166,7 +197,11 @@ async fn state_is_read_saved_and_restored() {
     fs::remove_file(program.state_file()).unwrap();
     let seq = program.save_state().await.unwrap();
     let shown = Embedded::load_state(program.state_file()).unwrap();
-    assert_eq!((shown.board.seq, shown.tasks.len()), (seq, 2), "what somebody has deleted is there again");
+    assert_eq!(
+        (shown.board.seq, shown.tasks.len()),
+        (seq, 2),
+        "what somebody has deleted is there again"
+    );
 
     let then = Embedded::load_state(&copy).unwrap();
     assert_eq!(then, state);
@@ -214,9 +249,13 @@ async fn options_are_recorded_for_every_process() {
     let config = fs::read_to_string(board.file("config.toml")).unwrap();
     assert_eq!(config, "[policy]\nlease_minutes = 7\n");
     drop(open().open().unwrap());
-    let other = Options::at(board.dir()).policy(Policy { lease_minutes: 8, ..Policy::default() }).open();
+    let other =
+        Options::at(board.dir()).policy(Policy { lease_minutes: 8, ..Policy::default() }).open();
     let other = other.err().unwrap();
-    assert!(other.code() == "bad_config" && other.to_string().contains("lease_minutes = 8"), "{other}");
+    assert!(
+        other.code() == "bad_config" && other.to_string().contains("lease_minutes = 8"),
+        "{other}"
+    );
     let mut worker = board.mcp();
     worker.ok("create_task", json!({"id": "a", "description": "d"}));
     worker.ok("register_agent", json!({"agent_id": "ada", "role": "worker"}));
@@ -229,7 +268,10 @@ fn options_that_no_process_could_read_are_not_recorded() {
     let board = Board::new();
     let policy = Policy { lease_minutes: 0, ..Policy::default() };
     let refused = Options::at(board.dir()).policy(policy).open().err().unwrap();
-    assert!(refused.code() == "bad_config" && refused.to_string().contains("smallest value is 1"), "{refused}");
+    assert!(
+        refused.code() == "bad_config" && refused.to_string().contains("smallest value is 1"),
+        "{refused}"
+    );
     assert!(!board.file("config.toml").exists());
     board.cli_ok("create_task", json!({"description": "d"}));
 }
@@ -237,6 +279,11 @@ fn options_that_no_process_could_read_are_not_recorded() {
 #[test]
 fn name_beside_the_default_policy_is_recorded_in_a_new_directory() {
     let board = Board::new();
-    drop(Options::at(board.dir()).state_file("board.json").policy(Policy::default()).open().unwrap());
-    assert_eq!(fs::read_to_string(board.file("config.toml")).unwrap(), "state_file = \"board.json\"\n");
+    drop(
+        Options::at(board.dir()).state_file("board.json").policy(Policy::default()).open().unwrap(),
+    );
+    assert_eq!(
+        fs::read_to_string(board.file("config.toml")).unwrap(),
+        "state_file = \"board.json\"\n"
+    );
 }

@@ -17,13 +17,13 @@ mod task_master;
 mod tools;
 
 /// Runs a command in the board's base directory.
-pub fn run(board: &Board, words: &[&str]) -> Finished {
+pub(crate) fn run(board: &Board, words: &[&str]) -> Finished {
     board.finish(board.command().current_dir(board.base()).args(words))
 }
 
 /// The same, for its reply.
 #[track_caller]
-pub fn reply(board: &Board, words: &[&str]) -> Value {
+pub(crate) fn reply(board: &Board, words: &[&str]) -> Value {
     let finished = run(board, &[&["--json"], words].concat());
     assert!(finished.status.success(), "{words:?}: {} {}", finished.stdout, finished.stderr);
     finished.value()
@@ -31,17 +31,21 @@ pub fn reply(board: &Board, words: &[&str]) -> Value {
 
 /// What a refused command says.
 #[track_caller]
-pub fn refusal(board: &Board, words: &[&str]) -> String {
+pub(crate) fn refusal(board: &Board, words: &[&str]) -> String {
     let finished = run(board, words);
     assert!(!finished.status.success(), "{words:?}: {}", finished.stdout);
-    let is_import = |event: &callboard::state::event::Recorded| event.event.kind() == "plan_imported";
+    let is_import =
+        |event: &callboard::state::event::Recorded| event.event.kind() == "plan_imported";
     let has_board = board.base().join("board/journal.db").exists();
-    assert!(!has_board || !board.events().iter().any(is_import), "{words:?} has imported something");
+    assert!(
+        !has_board || !board.events().iter().any(is_import),
+        "{words:?} has imported something"
+    );
     finished.stderr
 }
 
 /// Writes a file below the board's base directory.
-pub fn write(board: &Board, name: &str, text: &str) -> PathBuf {
+pub(crate) fn write(board: &Board, name: &str, text: &str) -> PathBuf {
     let path = board.base().join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();
@@ -49,23 +53,26 @@ pub fn write(board: &Board, name: &str, text: &str) -> PathBuf {
 }
 
 /// The board's tasks by their ids in the file that they came from.
-pub fn by_source(board: &Board, id: &str) -> Value {
+pub(crate) fn by_source(board: &Board, id: &str) -> Value {
     let tasks = board.cli_ok("get_all_tasks", json!({"limit": 1000}))["tasks"].take();
     let found = tasks.as_array().unwrap().iter().find(|task| task["planned"]["source"]["id"] == id);
     found.unwrap_or_else(|| panic!("no task came from {id}: {tasks:#}")).clone()
 }
 
 /// Statuses of the board's tasks by their ids in the file, in the order of their paths.
-pub fn statuses(board: &Board) -> Vec<(String, String)> {
+pub(crate) fn statuses(board: &Board) -> Vec<(String, String)> {
     let mut tasks = board.cli_ok("get_all_tasks", json!({"limit": 1000}))["tasks"].take();
     let tasks = tasks.as_array_mut().unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     tasks.sort_by_key(|task| text(&task["path"]));
-    tasks.iter().map(|task| (text(&task["planned"]["source"]["id"]), text(&task["status"]))).collect()
+    tasks
+        .iter()
+        .map(|task| (text(&task["planned"]["source"]["id"]), text(&task["status"])))
+        .collect()
 }
 
 /// Texts of the files below a directory, by their names there.
-pub fn texts(directory: &Path) -> BTreeMap<String, String> {
+pub(crate) fn texts(directory: &Path) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     let mut open = vec![directory.to_owned()];
     while let Some(at) = open.pop() {

@@ -1,5 +1,6 @@
-//! The fault programme: what the kernel, the disk, the power supply, other processes and strangers can do to a board.
-//! Each line is one command. Its size is small by default, and it prints a closing figure (`-- --nocapture`).
+//! The fault programme: what the kernel, the disk, the power supply, other processes and strangers
+//! can do to a board. Each line is one command. Its size is small by default, and it prints a
+//! closing figure (`-- --nocapture`).
 //!
 //! | line | `cargo test --test suite` and | sizes, by environment | full |
 //! |---|---|---|---|
@@ -16,12 +17,12 @@
 //! | hand edits | `edits::` | `CALLBOARD_EDIT_ROUNDS` | 100 |
 //! | random input | `faults::random` | `CALLBOARD_FUZZ_SECONDS`, `CALLBOARD_SEED` | 600 |
 //!
-//! Other programmes have tools of their own: `tests/fuzz/run SECONDS [TARGET...]` (guided by coverage; full: an hour
-//! altogether), `tests/mutants [K/N]` (breaks `src/state`; full: without K/N), `tests/conformance` and
-//! `tests/clients/real` (the wire protocol).
+//! Other programmes have tools of their own: `tests/fuzz/run SECONDS [TARGET...]` (guided by
+//! coverage; full: an hour altogether), `tests/mutants [K/N]` (breaks `src/state`; full: without
+//! K/N), `tests/conformance` and `tests/clients/real` (the wire protocol).
 //!
-//! If root, strace, Node or Python is missing, what needs it is skipped and the reason printed, unless
-//! `CALLBOARD_REQUIRE` names it.
+//! If root, strace, Node or Python is missing, what needs it is skipped and the reason printed,
+//! unless `CALLBOARD_REQUIRE` names it.
 
 mod damage;
 mod power;
@@ -37,7 +38,8 @@ use crate::harness::available;
 
 /// Whether `program` runs here; `CALLBOARD_REQUIRE` may require it.
 fn has(program: &str, version: &str) -> bool {
-    let ran = Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
+    let ran =
+        Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
     available(program, (!ran).then_some(&format!("{program} cannot be run")))
 }
 

@@ -1,4 +1,5 @@
-//! Generated files match the operations. A test that finds a stale file rewrites it and fails: commit the result.
+//! Generated files match the operations. A test that finds a stale file rewrites it and fails:
+//! commit the result.
 
 use std::fmt::Write;
 use std::fs;
@@ -29,28 +30,36 @@ fn pretty(schema: &serde_json::Value) -> String {
 #[test]
 fn schemas_are_what_the_operations_say() {
     let dir = root().join("schemas");
-    let mut files: Vec<_> =
-        ops::all().iter().map(|entry| (format!("{}.json", entry.name), pretty(&entry.schema()))).collect();
+    let mut files: Vec<_> = ops::all()
+        .iter()
+        .map(|entry| (format!("{}.json", entry.name), pretty(&entry.schema())))
+        .collect();
     let document = ops::schema_of_written::<Shown>("mcp-state.json");
     files.push(("mcp-state.json".to_owned(), pretty(&document)));
     let plan = ops::schema_of::<callboard::plan::Document>("plan.json");
     files.push(("plan.json".to_owned(), pretty(&plan)));
     files.push(("openrpc.json".to_owned(), pretty(&callboard::rpc::discover::document())));
     files.push(("README.md".to_owned(), reference()));
-    let stale: Vec<_> = files.iter().filter(|(name, wanted)| repaired(&dir.join(name), wanted)).collect();
+    let stale: Vec<_> =
+        files.iter().filter(|(name, wanted)| repaired(&dir.join(name), wanted)).collect();
     let unknown: Vec<_> = fs::read_dir(&dir)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| !files.iter().any(|(known, _)| known == name))
         .collect();
-    assert!(stale.is_empty(), "written anew: {:?}", stale.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    assert!(
+        stale.is_empty(),
+        "written anew: {:?}",
+        stale.iter().map(|(name, _)| name).collect::<Vec<_>>()
+    );
     assert!(unknown.is_empty(), "no operation has these: {unknown:?}");
 }
 
 #[test]
 fn documentation_of_the_library_lists_the_operations() {
     let path = root().join("src/ops/operations.md");
-    let rows = ops::all().iter().map(|entry| format!("| [`{}`] | {} |\n", entry.name, entry.description));
+    let rows =
+        ops::all().iter().map(|entry| format!("| [`{}`] | {} |\n", entry.name, entry.description));
     let wanted = format!("\n| operation | what it does |\n|---|---|\n{}", rows.collect::<String>());
     assert!(!repaired(&path, &wanted), "{} was written anew", path.display());
 }
@@ -75,7 +84,9 @@ fn assert_references(part: &Value, document: &Value, path: &Path) {
             }
             _ => assert_references(value, document, path),
         }),
-        Value::Array(items) => items.iter().for_each(|item| assert_references(item, document, path)),
+        Value::Array(items) => {
+            items.iter().for_each(|item| assert_references(item, document, path))
+        }
         _ => {}
     }
 }
@@ -91,7 +102,8 @@ fn readme_shows_the_operations_and_limits() {
 /// `text` with everything between the markers of `name` replaced.
 fn replaced(text: &str, name: &str, table: &str) -> String {
     let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
-    let (before, rest) = text.split_once(&start).unwrap_or_else(|| panic!("README.md has no {start}"));
+    let (before, rest) =
+        text.split_once(&start).unwrap_or_else(|| panic!("README.md has no {start}"));
     let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("README.md has no {end}"));
     format!("{before}{start}{table}{end}{after}")
 }
@@ -100,8 +112,9 @@ fn replaced(text: &str, name: &str, table: &str) -> String {
 fn tools() -> String {
     let core: Vec<_> = of(Toolset::Core).map(|entry| format!("`{}`", entry.name)).collect();
     let text = format!(
-        "These are the toolset `worker`. `core` adds {}. `full` has all {}: also messages, reservations, plans, history, \
-         snapshots, context bundles, runs and sessions, checkpoints and artifacts.",
+        "These are the toolset `worker`. `core` adds {}. `full` has all {}: also messages, \
+         reservations, plans, history, snapshots, context bundles, runs and sessions, checkpoints \
+         and artifacts.",
         core.join(", "),
         ops::all().len()
     );
@@ -120,7 +133,9 @@ fn limits() -> String {
         limit::ARTIFACT,
         limit::WAIT,
     ];
-    let first = first.map(|limit| format!("{} {} {}", limit.what, grouped(limit.max), limit.unit)).join(" · ");
+    let first = first
+        .map(|limit| format!("{} {} {}", limit.what, grouped(limit.max), limit.unit))
+        .join(" · ");
     let all = limit::ALL.len();
     wrapped(&format!("{first}. All {all} stand in [schemas/README.md](schemas/README.md#limits)."))
 }
@@ -158,14 +173,21 @@ fn of(toolset: Toolset) -> impl Iterator<Item = &'static ops::Entry> {
 fn tool_table(toolset: Toolset, dir: &str) -> String {
     let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
     for entry in of(toolset) {
-        writeln!(table, "| [`{name}`]({dir}{name}.json) | {} |", entry.description, name = entry.name).unwrap();
+        writeln!(
+            table,
+            "| [`{name}`]({dir}{name}.json) | {} |",
+            entry.description,
+            name = entry.name
+        )
+        .unwrap();
     }
     table
 }
 
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
-    let parts: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|part| std::str::from_utf8(part).unwrap()).collect();
+    let parts: Vec<_> =
+        digits.as_bytes().rchunks(3).rev().map(|part| std::str::from_utf8(part).unwrap()).collect();
     parts.join(",")
 }
 

@@ -19,7 +19,10 @@ fn health(server: &Server) -> Value {
 fn metrics(server: &Server, accepted: &str, kind: &str) -> String {
     let answer = server.ask(&server.request("GET", "/metrics").header("Accept", accepted));
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert!(answer.header("content-type").is_some_and(|found| found.starts_with(kind)), "{answer:?}");
+    assert!(
+        answer.header("content-type").is_some_and(|found| found.starts_with(kind)),
+        "{answer:?}"
+    );
     answer.text()
 }
 
@@ -43,7 +46,10 @@ fn metrics_count_what_was_done_and_show_what_waits() {
     }
     Door::Mcp.ok(&server, "register_agent", &json!({"agent_id": "a", "role": "worker"}));
     Door::Mcp.ok(&server, "claim_task", &json!({"agent_id": "a"}));
-    assert_eq!(Door::Rpc.ask(&server, "claim_task", &json!({"agent_id": "nobody"})).code(), "unknown_agent");
+    assert_eq!(
+        Door::Rpc.ask(&server, "claim_task", &json!({"agent_id": "nobody"})).code(),
+        "unknown_agent"
+    );
     let samples = samples(&server);
     for (name, value) in [
         (r#"callboard_calls_total{operation="create_task",outcome="ok"}"#, 3.0),
@@ -82,13 +88,23 @@ fn every_metric_has_help_and_type_under_the_name_of_its_samples() {
         let is_helped = |name: &str| helped.iter().any(|one| one == name);
         assert!(is_helped(name) || family.is_some_and(is_helped), "{line}");
     }
-    let open =
-        metrics(&server, "application/openmetrics-text;version=1.0.0, */*;q=0.1", "application/openmetrics-text");
+    let open = metrics(
+        &server,
+        "application/openmetrics-text;version=1.0.0, */*;q=0.1",
+        "application/openmetrics-text",
+    );
     assert!(open.ends_with("# EOF\n") && open.contains("# TYPE callboard_calls counter"), "{open}");
     let missing = Command::new("promtool").arg("--version").output().err();
-    if available("promtool", missing.map(|_| "there is no promtool, which Debian's package prometheus has")) {
+    if available(
+        "promtool",
+        missing.map(|_| "there is no promtool, which Debian's package prometheus has"),
+    ) {
         let mut promtool = Command::new("promtool");
-        promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        promtool
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut promtool = promtool.spawn().unwrap();
         promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let output = promtool.wait_with_output().unwrap();
@@ -107,7 +123,9 @@ fn requests_that_were_turned_away_are_counted_and_probes_are_not() {
     };
     assert_eq!((counted(401), counted(403)), (0.0, 0.0));
     let call = server.rpc(1, "get_status", &json!({}));
-    for request in [call.clone().without("Authorization"), server.upgrade().without("Authorization")] {
+    for request in
+        [call.clone().without("Authorization"), server.upgrade().without("Authorization")]
+    {
         assert_eq!(server.ask(&request).status, 401);
     }
     for name in ["Host", "Origin"] {
@@ -118,10 +136,14 @@ fn requests_that_were_turned_away_are_counted_and_probes_are_not() {
     for probe in ["/healthz", "/readyz", "/metrics"] {
         assert_eq!(server.ask(&server.request("GET", probe)).status, 200, "{probe}");
     }
-    let calls: Vec<_> = samples(&server).into_keys().filter(|name| name.starts_with("callboard_call")).collect();
+    let calls: Vec<_> =
+        samples(&server).into_keys().filter(|name| name.starts_with("callboard_call")).collect();
     assert_eq!(calls, [""; 0]);
     assert_eq!(server.ask(&call).status, 200);
-    assert_eq!(samples(&server)[r#"callboard_calls_total{operation="get_status",outcome="ok"}"#], 1.0);
+    assert_eq!(
+        samples(&server)[r#"callboard_calls_total{operation="get_status",outcome="ok"}"#],
+        1.0
+    );
 }
 
 #[test]
@@ -130,7 +152,11 @@ fn metrics_want_the_token_and_probes_do_not() {
     let server = Server::on(&board);
     assert_eq!(server.ask(&server.request("GET", "/metrics").without("Authorization")).status, 401);
     for probe in ["/healthz", "/readyz"] {
-        assert_eq!(server.ask(&server.request("GET", probe).without("Authorization")).status, 200, "{probe}");
+        assert_eq!(
+            server.ask(&server.request("GET", probe).without("Authorization")).status,
+            200,
+            "{probe}"
+        );
     }
 }
 
@@ -148,7 +174,11 @@ fn state_file_that_cannot_be_written_is_a_reason_until_it_can() {
     let reply = Door::Rpc.ok(&server, "create_task", &json!({"id": "t2", "description": "d"}));
     assert!(reply["warning"].as_str().unwrap().contains("in the journal"), "{reply}");
     let degraded = health(&server);
-    assert_eq!((&degraded["status"], &degraded["state_file_lag"]), (&json!("degraded"), &json!(1)), "{degraded}");
+    assert_eq!(
+        (&degraded["status"], &degraded["state_file_lag"]),
+        (&json!("degraded"), &json!(1)),
+        "{degraded}"
+    );
     assert!(degraded["reasons"][0].as_str().unwrap().contains(STATE_FILE), "{degraded}");
     assert_eq!(samples(&server)["callboard_degraded_reasons"], 1.0);
     fs::remove_dir_all(&obstacle).unwrap();
@@ -161,7 +191,8 @@ fn state_file_that_cannot_be_written_is_a_reason_until_it_can() {
 #[test]
 fn log_in_json_names_operation_and_outcome_of_every_call() {
     let board = Board::new();
-    let server = Server::with(&board, &["--log-format", "json"], &[("CALLBOARD_LOG", "callboard=info")]);
+    let server =
+        Server::with(&board, &["--log-format", "json"], &[("CALLBOARD_LOG", "callboard=info")]);
     Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
     Door::Rpc.ask(&server, "claim_task", &json!({"agent_id": "nobody"}));
     let log = server.log();
@@ -169,7 +200,12 @@ fn log_in_json_names_operation_and_outcome_of_every_call() {
     let called: Vec<_> = lines
         .iter()
         .filter(|line| line["fields"]["message"] == "answered")
-        .map(|line| (line["span"]["operation"].as_str().unwrap(), line["fields"]["outcome"].as_str().unwrap()))
+        .map(|line| {
+            (
+                line["span"]["operation"].as_str().unwrap(),
+                line["fields"]["outcome"].as_str().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(called, [("create_task", "ok"), ("claim_task", "refused")], "{log}");
 }

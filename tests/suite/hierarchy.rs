@@ -9,8 +9,7 @@ use crate::harness::{Board, Client, Finished};
 /// A board with two phases, the second of which depends on the first.
 fn board() -> Board {
     let board = Board::new();
-    let task =
-        |id: &str, path: &str, on: &[&str]| json!({"id": id, "description": id, "path": path, "dependencies": on});
+    let task = |id: &str, path: &str, on: &[&str]| json!({"id": id, "description": id, "path": path, "dependencies": on});
     let tasks = [
         task("p1", "P1", &[]),
         task("m1", "P1.M1", &[]),
@@ -49,7 +48,10 @@ fn the_tree_shows_how_far_everything_has_come() {
         ]
     );
     let by_path = run(&board, &["show", "P1.M1.T1"]).stderr;
-    assert!(by_path.contains("that is a path; `callboard tasks` --scope P1.M1.T1 has"), "{by_path}");
+    assert!(
+        by_path.contains("that is a path; `callboard tasks` --scope P1.M1.T1 has"),
+        "{by_path}"
+    );
     let status = run(&board, &["status"]).stdout;
     assert!(status.contains("in_progress P1 p1: 50 % (1 of 2)"), "{status}");
     let explained = run(&board, &["explain", "c"]).stdout;
@@ -58,8 +60,15 @@ fn the_tree_shows_how_far_everything_has_come() {
     let explained = run(&board, &["explain", "p1"]).stdout;
     assert!(explained.contains("  `callboard claim` --scope P1\n"), "{explained}");
     let claim = client.ok("claim_task", json!({"agent_id": "w1"}));
-    client.ok("complete_task", json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": "made"}));
-    assert_eq!(client.ok("claim_task", json!({"agent_id": "w1"}))["task"]["id"], "c", "the barrier is open");
+    client.ok(
+        "complete_task",
+        json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": "made"}),
+    );
+    assert_eq!(
+        client.ok("claim_task", json!({"agent_id": "w1"}))["task"]["id"],
+        "c",
+        "the barrier is open"
+    );
     assert_eq!(board.replay().status_of(&TaskId::trusted("p1")), Some(TaskStatus::Done));
     board.assert_file_is_the_replay();
 }
@@ -71,10 +80,14 @@ fn a_parent_that_ends_in_one_process_is_done_in_all() {
     let mut second = Client::start(board.command().arg("mcp"));
     first.register("w1");
     second.register("w2");
-    let waiting = second.send("claim_task", json!({"agent_id": "w2", "scope": "P2", "wait_seconds": 50}));
+    let waiting =
+        second.send("claim_task", json!({"agent_id": "w2", "scope": "P2", "wait_seconds": 50}));
     for _ in 0..2 {
         let claim = first.ok("claim_task", json!({"agent_id": "w1", "scope": "P1"}));
-        first.ok("complete_task", json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": "made"}));
+        first.ok(
+            "complete_task",
+            json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": "made"}),
+        );
     }
     let claimed = second.reply(waiting).expect("the process lives").ok();
     assert_eq!(claimed["task"]["id"], "c", "{claimed}");
@@ -86,12 +99,18 @@ fn a_queue_in_which_nothing_can_move_says_why_and_what_would_free_it() {
     let mut client = Client::start(board.command().arg("mcp"));
     client.register("w1");
     client.ok("claim_task", json!({"agent_id": "w1"}));
-    client.ok("fail_task", json!({"agent_id": "w1", "task_id": "a", "error": "broken", "retryable": false}));
+    client.ok(
+        "fail_task",
+        json!({"agent_id": "w1", "task_id": "a", "error": "broken", "retryable": false}),
+    );
     let status = run(&board, &["status"]).stdout;
     assert!(status.contains("deadlocked:"), "{status}");
     assert!(status.contains("blocker: a (failed) blocks 2; `callboard retry a`"), "{status}");
     let doctor = run(&board, &["doctor"]).stdout;
-    assert!(doctor.contains("warn graph: ") && doctor.contains("nothing can move; a blocks 2"), "{doctor}");
+    assert!(
+        doctor.contains("warn graph: ") && doctor.contains("nothing can move; a blocks 2"),
+        "{doctor}"
+    );
     let explained = run(&board, &["explain", "b"]).stdout;
     assert!(explained.contains("it waits for a, which has failed"), "{explained}");
     assert_eq!(run(&board, &["retry", "--scope", "P1"]).status.code(), Some(0));

@@ -1,7 +1,7 @@
-//! Linearizability: eight clients, some of which are killed during a call, record what they see. For every task there
-//! must be an order of calls that explains all answers and fits everybody's clock. A watcher of the feed must see every
-//! event once, in order, through a series of processes. `CALLBOARD_HISTORIES` is their number, `CALLBOARD_OPERATIONS`
-//! their length.
+//! Linearizability: eight clients, some of which are killed during a call, record what they see.
+//! For every task there must be an order of calls that explains all answers and fits everybody's
+//! clock. A watcher of the feed must see every event once, in order, through a series of processes.
+//! `CALLBOARD_HISTORIES` is their number, `CALLBOARD_OPERATIONS` their length.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -80,7 +80,9 @@ impl Model {
         let next = self.effect(seen.agent, seen.call);
         match seen.answer {
             Answer::Done(attempt) => next.filter(|next| next.attempt == attempt),
-            Answer::Already(attempt) => self.has_done(seen.agent, seen.call, attempt).then_some(self),
+            Answer::Already(attempt) => {
+                self.has_done(seen.agent, seen.call, attempt).then_some(self)
+            }
             Answer::Refused => next.is_none().then_some(self),
             Answer::Unknown => Some(next.unwrap_or(self)),
         }
@@ -92,9 +94,15 @@ impl Model {
             Call::Claim if self.status == Status::Available => {
                 Some(Self { status: Status::Held(agent), attempt: self.attempt + 1, ..self })
             }
-            Call::Complete { attempt } if held(attempt) => Some(Self { status: Status::Done(agent), ..self }),
-            Call::Fail { attempt } if held(attempt) => Some(Self { status: Status::Failed, ..self }),
-            Call::Release { attempt } if held(attempt) => Some(Self { status: Status::Available, ..self }),
+            Call::Complete { attempt } if held(attempt) => {
+                Some(Self { status: Status::Done(agent), ..self })
+            }
+            Call::Fail { attempt } if held(attempt) => {
+                Some(Self { status: Status::Failed, ..self })
+            }
+            Call::Release { attempt } if held(attempt) => {
+                Some(Self { status: Status::Available, ..self })
+            }
             _ => None,
         }
     }
@@ -105,8 +113,8 @@ impl Model {
     }
 }
 
-/// Whether some order explains the answers. Each call takes effect between its beginning and its end; one of unknown
-/// outcome does so at any time after its beginning, or never.
+/// Whether some order explains the answers. Each call takes effect between its beginning and its
+/// end; one of unknown outcome does so at any time after its beginning, or never.
 fn is_linearizable(calls: &[Seen], expiries: usize) -> bool {
     let start = Model { status: Status::Available, attempt: 0, expiries };
     let (mut open, mut known) = (vec![(vec![false; calls.len()], start)], HashSet::new());
@@ -116,7 +124,10 @@ fn is_linearizable(calls: &[Seen], expiries: usize) -> bool {
             return true;
         }
         // No call can be ordered after the end of one that has not taken effect.
-        let first_end = left().filter(|call| calls[*call].answer != Answer::Unknown).map(|call| calls[call].end).min();
+        let first_end = left()
+            .filter(|call| calls[*call].answer != Answer::Unknown)
+            .map(|call| calls[call].end)
+            .min();
         for call in left().filter(|call| first_end.is_none_or(|end| calls[*call].begin <= end)) {
             for next in model.after(&calls[call]) {
                 let mut taken = taken.clone();
@@ -147,7 +158,10 @@ impl Player<'_> {
     }
 
     fn play(&mut self, tasks: usize, turns: &AtomicUsize) {
-        while turns.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+        while turns
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
+            .is_ok()
+        {
             let held = self.below(self.holding.len() + 1);
             match self.holding.get(held).cloned() {
                 Some((task, attempt)) => {
@@ -200,7 +214,9 @@ impl Player<'_> {
         let end = Instant::now();
         let attempt = match call {
             Call::Claim => reply.as_ref().and_then(|reply| reply.as_ref()?["attempt"].as_u64()),
-            Call::Complete { attempt } | Call::Fail { attempt } | Call::Release { attempt } => Some(attempt),
+            Call::Complete { attempt } | Call::Fail { attempt } | Call::Release { attempt } => {
+                Some(attempt)
+            }
         };
         let answer = match (&reply, attempt) {
             (None, _) => Answer::Unknown,
@@ -220,7 +236,9 @@ impl Player<'_> {
             self.holding.push((task.clone(), attempt));
         }
         // A refusal because the agent holds enough, or this task, says nothing about the task.
-        if !(call == Call::Claim && matches!(&reply, Some(Some(reply)) if reply["holding"].is_array())) {
+        if !(call == Call::Claim
+            && matches!(&reply, Some(Some(reply)) if reply["holding"].is_array()))
+        {
             self.seen.push(Seen { agent: self.number, task, call, answer, begin, end });
         }
     }
@@ -257,7 +275,8 @@ impl Player<'_> {
     }
 }
 
-/// Number and kind of every event that the feed delivered, by processes that are replaced now and then.
+/// Number and kind of every event that the feed delivered, by processes that are replaced now and
+/// then.
 fn watch(board: &Board, stop: &AtomicBool) -> Vec<(u64, String)> {
     let (mut told, mut since, mut asked) = (Vec::new(), 0, 0);
     let mut client = board.mcp();
@@ -269,7 +288,8 @@ fn watch(board: &Board, stop: &AtomicBool) -> Vec<(u64, String)> {
             client = board.mcp();
         }
         let wait = if ending { 0 } else { 1 };
-        let reply = client.ok("wait_for_events", json!({"since_seq": since, "limit": 20, "wait_seconds": wait}));
+        let reply = client
+            .ok("wait_for_events", json!({"since_seq": since, "limit": 20, "wait_seconds": wait}));
         for event in reply["events"].as_array().unwrap() {
             told.push((event["seq"].as_u64().unwrap(), event["kind"].as_str().unwrap().to_owned()));
         }
@@ -282,18 +302,21 @@ fn watch(board: &Board, stop: &AtomicBool) -> Vec<(u64, String)> {
 
 #[test]
 fn every_history_has_an_order_that_explains_it() {
-    let (histories, operations) = (size("CALLBOARD_HISTORIES", 1), size("CALLBOARD_OPERATIONS", 300));
+    let (histories, operations) =
+        (size("CALLBOARD_HISTORIES", 1), size("CALLBOARD_OPERATIONS", 300));
     let (mut calls, mut unknown, mut kills, mut told, mut wrong) = (0, 0, 0, 0, Vec::new());
     let start = Instant::now();
     for history in 0..histories {
         let board = Board::with_policy("grace_seconds = 1\nkeep_finished = 1000000");
         let tasks = operations.div_ceil(PER_TASK);
         let drafts = |range: std::ops::Range<usize>| {
-            let draft = |task| json!({"id": format!("t{task}"), "description": "d", "max_attempts": 100});
+            let draft =
+                |task| json!({"id": format!("t{task}"), "description": "d", "max_attempts": 100});
             json!({"tasks": range.map(draft).collect::<Vec<_>>()})
         };
         board.cli_ok("create_tasks_batch", drafts(0..tasks));
-        let (turns, stop, players) = (AtomicUsize::new(operations), AtomicBool::new(false), Mutex::new(Vec::new()));
+        let (turns, stop, players) =
+            (AtomicUsize::new(operations), AtomicBool::new(false), Mutex::new(Vec::new()));
         let feed = thread::scope(|scope| {
             let (board, turns, stop, players) = (&board, &turns, &stop, &players);
             let watcher = scope.spawn(move || watch(board, stop));
@@ -303,7 +326,8 @@ fn every_history_has_an_order_that_explains_it() {
                     scope.spawn(move || {
                         let chance = Chance::new((history * CLIENTS + number) as u64);
                         let (seen, holding) = (Vec::new(), Vec::new());
-                        let mut player = Player { board, number, chance, client: None, seen, holding, kills: 0 };
+                        let mut player =
+                            Player { board, number, chance, client: None, seen, holding, kills: 0 };
                         player.play(tasks, turns);
                         players.lock().unwrap().push((player.seen, player.kills));
                     });
@@ -313,7 +337,8 @@ fn every_history_has_an_order_that_explains_it() {
             watcher.join().unwrap()
         });
         let events = board.events();
-        let expected: Vec<_> = events.iter().map(|one| (one.seq, one.event.kind().to_owned())).collect();
+        let expected: Vec<_> =
+            events.iter().map(|one| (one.seq, one.event.kind().to_owned())).collect();
         // Another process may have noted meanwhile that the players are gone.
         if !expected.starts_with(&feed) {
             wrong.push(format!("history {history}: the feed has a gap, a repeat or another order"));
@@ -340,8 +365,9 @@ fn every_history_has_an_order_that_explains_it() {
         }
     }
     println!(
-        "{histories} histories of {operations} operations by {CLIENTS} clients in {:.0} s: {calls} answers checked, {unknown} \
-         unknown of {kills} kills, {told} events of the feed; {} violations",
+        "{histories} histories of {operations} operations by {CLIENTS} clients in {:.0} s: \
+         {calls} answers checked, {unknown} unknown of {kills} kills, {told} events of the feed; \
+         {} violations",
         start.elapsed().as_secs_f64(),
         wrong.len()
     );

@@ -1,4 +1,5 @@
-//! The HTTP server as clients, strangers and attackers see it. Every point is tested on `/mcp` and `/rpc` alike.
+//! The HTTP server as clients, strangers and attackers see it. Every point is tested on `/mcp` and
+//! `/rpc` alike.
 
 mod admission;
 mod bodies;
@@ -28,9 +29,13 @@ fn ways_in(server: &Server) -> Vec<(&'static str, Request)> {
     ]
 }
 
-/// A request for a session that does not exist: with the token it is not found; without it nobody looks.
+/// A request for a session that does not exist: with the token it is not found; without it nobody
+/// looks.
 fn stray(server: &Server, method: &str) -> Request {
-    server.request(method, "/mcp").header("Accept", "text/event-stream").header("Mcp-Session-Id", "none")
+    server
+        .request(method, "/mcp")
+        .header("Accept", "text/event-stream")
+        .header("Mcp-Session-Id", "none")
 }
 
 /// Status of an answer whose body may be endless.
@@ -46,10 +51,12 @@ fn head(server: &Server, request: &Request) -> Answer {
     connection.answer_head().unwrap_or_else(|| panic!("closed without an answer to {request:?}"))
 }
 
-/// Asserts that every way in answers `expected` to a request changed by `change`, and makes no call.
+/// Asserts that every way in answers `expected` to a request changed by `change`, and makes no
+/// call.
 #[track_caller]
 fn refused(server: &Server, expected: u16, change: impl Fn(Request) -> Request) {
-    let answers = ways_in(server).into_iter().map(|(way, request)| (way, status(server, &change(request))));
+    let answers =
+        ways_in(server).into_iter().map(|(way, request)| (way, status(server, &change(request))));
     let wrong: Vec<_> = answers.filter(|(_, status)| *status != expected).collect();
     assert_eq!(wrong, [("", 0); 0], "instead of {expected}");
     for door in Door::ALL {
@@ -86,8 +93,8 @@ fn waiting_claim(agent: &str) -> Value {
     json!({"agent_id": agent, "wait_seconds": 50})
 }
 
-/// Leaves a claim of `agent` waiting. Of two claims of one agent the newer supersedes the older, so when one is
-/// answered, the other waits.
+/// Leaves a claim of `agent` waiting. Of two claims of one agent the newer supersedes the older, so
+/// when one is answered, the other waits.
 #[track_caller]
 fn surely_waiting(server: &Server, agent: &str) -> Connection {
     let open = || {
@@ -96,9 +103,10 @@ fn surely_waiting(server: &Server, agent: &str) -> Connection {
         connection
     };
     let (mut one, mut other) = (open(), open());
-    let first = crate::harness::until(crate::harness::PATIENCE, "one of two claims is superseded", || {
-        if one.is_readable() { Some(true) } else { other.is_readable().then_some(false) }
-    });
+    let first =
+        crate::harness::until(crate::harness::PATIENCE, "one of two claims is superseded", || {
+            if one.is_readable() { Some(true) } else { other.is_readable().then_some(false) }
+        });
     let superseded = if first { &mut one } else { &mut other };
     let answer = superseded.answer().expect("an answer to the superseded claim");
     assert_ne!(answer.message()["result"]["success"], true, "{}", answer.text());

@@ -1,4 +1,5 @@
-//! The byte order mark that Windows editors and PowerShell put before UTF-8: whatever people write is read all the same.
+//! The byte order mark that Windows editors and PowerShell put before UTF-8: whatever people write
+//! is read all the same.
 
 use std::fs;
 use std::io::Write;
@@ -30,13 +31,24 @@ fn ok(finished: &Finished) {
 #[test]
 fn arguments_batches_and_plans_may_begin_with_a_mark() {
     let board = Board::new();
-    ok(&fed(&board, &["call", "create_task", "-"], &format!("{MARK}{{\"id\":\"t1\",\"description\":\"d\"}}")));
+    ok(&fed(
+        &board,
+        &["call", "create_task", "-"],
+        &format!("{MARK}{{\"id\":\"t1\",\"description\":\"d\"}}"),
+    ));
     let inline = format!("{MARK}{}", json!({"id": "t2", "description": "d"}));
     ok(&board.finish(board.command().args(["call", "create_task", &inline])));
-    ok(&fed(&board, &["add", "--batch", "-"], &format!("{MARK}[{{\"id\":\"t3\",\"description\":\"d\"}}]")));
+    ok(&fed(
+        &board,
+        &["add", "--batch", "-"],
+        &format!("{MARK}[{{\"id\":\"t3\",\"description\":\"d\"}}]"),
+    ));
     ok(&fed(&board, &["claim", "t1"], ""));
     ok(&fed(&board, &["complete", "t1", "-"], &format!("{MARK}done")));
-    assert_eq!(board.cli_ok("get_task", json!({"task_id": "t1"}))["task"]["result"]["output"], "done");
+    assert_eq!(
+        board.cli_ok("get_task", json!({"task_id": "t1"}))["task"]["result"]["output"],
+        "done"
+    );
     for (name, plan) in [
         ("plan.md", "# Plan\n\n- [ ] first\n"),
         ("plan.json", "{\"title\": \"Plan\", \"items\": [{\"title\": \"first\"}]}"),
@@ -73,8 +85,11 @@ fn settings_and_tokens_may_begin_with_a_mark() {
     let file = board.base().join("token");
     for token in [&guest, &server.token] {
         fs::write(&file, format!("{MARK}{token}\r\n")).unwrap();
-        ok(&board.finish(board.command().args(["--server", url, "status", "--token-file"]).arg(&file)));
+        ok(&board
+            .finish(board.command().args(["--server", url, "status", "--token-file"]).arg(&file)));
         let marked = format!("{MARK}{token}");
-        ok(&board.finish(board.command().args(["--server", url, "status"]).env("CALLBOARD_TOKEN", marked)));
+        ok(&board.finish(
+            board.command().args(["--server", url, "status"]).env("CALLBOARD_TOKEN", marked),
+        ));
     }
 }

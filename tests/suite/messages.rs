@@ -26,7 +26,12 @@ fn send(world: &mut World, from: &str, to: &str, text: &str) -> String {
 #[track_caller]
 fn inbox(world: &mut World, agent: &str) -> Vec<String> {
     let reply = world.by(agent).call("get_messages", json!({})).expect("read");
-    reply["messages"].as_array().expect("messages").iter().map(|one| one["text"].as_str().unwrap().to_owned()).collect()
+    reply["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .map(|one| one["text"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn unread(world: &World, agent: &str) -> usize {
@@ -45,7 +50,8 @@ fn every_form_of_address_reaches_whom_it_names() {
     ] {
         let mut world = team().claimed("a2", "t");
         send(&mut world, "a1", to, "hello");
-        let readers = ["a1", "a2", "lead", "human"].into_iter().filter(|reader| unread(&world, reader) == 1);
+        let readers =
+            ["a1", "a2", "lead", "human"].into_iter().filter(|reader| unread(&world, reader) == 1);
         assert_eq!(readers.collect::<Vec<_>>(), reached, "{to}");
     }
 }
@@ -61,14 +67,22 @@ fn what_cannot_be_delivered_is_refused_with_the_way_out() {
         ("task:t", "no_owner", "update_task"),
         ("task:u", "unknown_task", "get_all_tasks"),
     ] {
-        let message = world.by("a1").call("send_message", json!({"to": to, "text": "x"})).refuses(code);
+        let message =
+            world.by("a1").call("send_message", json!({"to": to, "text": "x"})).refuses(code);
         assert!(message.contains(remedy) && !message.contains('\u{1b}'), "{to}: {message}");
     }
     world.by("a1").call("send_message", json!({"to": "a2", "text": " "})).refuses("empty");
     world.call("send_message", json!({"text": "x"})).refuses("empty");
-    world.call("send_message", json!({"to": "a2", "text": "x".repeat(8 * 1_024 + 1)})).refuses("over_limit");
-    world.call("send_message", json!({"text": "x", "reply_to": "msg-none"})).refuses("unknown_message");
-    world.by("stranger").call("send_message", json!({"to": "a2", "text": "x"})).refuses("unknown_agent");
+    world
+        .call("send_message", json!({"to": "a2", "text": "x".repeat(8 * 1_024 + 1)}))
+        .refuses("over_limit");
+    world
+        .call("send_message", json!({"text": "x", "reply_to": "msg-none"}))
+        .refuses("unknown_message");
+    world
+        .by("stranger")
+        .call("send_message", json!({"to": "a2", "text": "x"}))
+        .refuses("unknown_agent");
     world.nobody().call("send_message", json!({"to": "a2", "text": "x"})).refuses("agent_missing");
     assert_eq!(world.state.messages().len(), 0);
 }
@@ -76,7 +90,8 @@ fn what_cannot_be_delivered_is_refused_with_the_way_out() {
 #[test]
 fn unread_messages_are_told_with_every_reply_until_they_are_acknowledged() {
     let mut world = team().claimed("a2", "t");
-    let (first, second) = (send(&mut world, "lead", "a2", "first"), send(&mut world, "a1", "a2", "second"));
+    let (first, second) =
+        (send(&mut world, "lead", "a2", "first"), send(&mut world, "a1", "a2", "second"));
     let command = "callboard --agent a2 messages";
     let told = json!({"unread_messages": {"count": 2, "next": "get_messages", "cli": command}});
     world.by("a2").call("claim_task", json!({})).replies(told.clone());
@@ -86,10 +101,9 @@ fn unread_messages_are_told_with_every_reply_until_they_are_acknowledged() {
     assert_eq!(inbox(&mut world, "a2"), ["first", "second"], "a reply may be lost");
     let again = json!({"acknowledge": [first, first, "msg-gone"]});
     for _ in 0..2 {
-        world
-            .by("a2")
-            .call("get_messages", again.clone())
-            .replies(json!({"unread": 1, "messages": [{"text": "second"}], "not_kept": ["msg-gone"]}));
+        world.by("a2").call("get_messages", again.clone()).replies(
+            json!({"unread": 1, "messages": [{"text": "second"}], "not_kept": ["msg-gone"]}),
+        );
     }
     assert_eq!(world.count_of("messages_read"), 1, "once");
     let all_known = json!({"unread": 0, "messages": [], "not_kept": null});
@@ -98,17 +112,25 @@ fn unread_messages_are_told_with_every_reply_until_they_are_acknowledged() {
     world.call("get_messages", json!({"all": true})).replies(json!({"messages": [
         {"text": "second", "unread": false}, {"text": "first", "from": "lead", "unread": false},
     ]}));
-    world.by("a1").call("get_messages", json!({"acknowledge": [second]})).refuses("unknown_message");
+    world
+        .by("a1")
+        .call("get_messages", json!({"acknowledge": [second]}))
+        .refuses("unknown_message");
 }
 
 #[test]
 fn an_answer_goes_to_who_asked_and_acknowledges_the_question() {
     let mut world = team().claimed("a2", "t");
-    let question = json!({"to": "task:t", "text": "which port?", "kind": "request", "task_id": "t"});
-    let asked = world.by("lead").call("send_message", question).expect("sent")["message_id"].clone();
+    let question =
+        json!({"to": "task:t", "text": "which port?", "kind": "request", "task_id": "t"});
+    let asked =
+        world.by("lead").call("send_message", question).expect("sent")["message_id"].clone();
     let answer = json!({"reply_to": asked, "text": "8425"});
     world.by("a1").call("send_message", answer.clone()).refuses("unknown_message");
-    world.by("a2").call("send_message", answer).replies(json!({"recipients": 1, "unread_messages": null}));
+    world
+        .by("a2")
+        .call("send_message", answer)
+        .replies(json!({"recipients": 1, "unread_messages": null}));
     world.by("lead").call("get_messages", json!({})).replies(json!({"messages": [
         {"kind": "reply", "text": "8425", "from": "a2", "to": "lead", "reply_to": asked, "task_id": "t", "unread": true},
     ]}));
@@ -121,9 +143,12 @@ fn a_full_inbox_is_refused_by_name_and_left_out_of_what_goes_to_many() {
     for number in 0..limit::INBOX.max {
         send(&mut world, "a1", "a2", &number.to_string());
     }
-    let message = world.by("a1").call("send_message", json!({"to": "a2", "text": "x"})).refuses("inbox_full");
+    let message =
+        world.by("a1").call("send_message", json!({"to": "a2", "text": "x"})).refuses("inbox_full");
     assert!(
-        message.contains("`a2`") && message.contains("200 unread") && message.contains("get_messages"),
+        message.contains("`a2`")
+            && message.contains("200 unread")
+            && message.contains("get_messages"),
         "{message}"
     );
     world.call("send_message", json!({"to": "role:worker", "text": "x"})).refuses("inbox_full");
@@ -146,10 +171,15 @@ fn pages_hold_every_message_once_and_little_text() {
     world.by("a2").call("get_messages", json!({"acknowledge": done})).expect("read");
     let (mut seen, mut after, mut pages) = (Vec::new(), Value::Null, 0);
     loop {
-        let page = world.call("get_messages", json!({"all": true, "limit": 3, "after": after})).expect("a page");
+        let page = world
+            .call("get_messages", json!({"all": true, "limit": 3, "after": after}))
+            .expect("a page");
         assert!(page.to_string().len() < 40_000);
-        let texts =
-            page["messages"].as_array().unwrap().iter().map(|one| one["text"].as_str().unwrap()[..1].to_owned());
+        let texts = page["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["text"].as_str().unwrap()[..1].to_owned());
         seen.extend(texts);
         (after, pages) = (page["next"].clone(), pages + 1);
         if after.is_null() {
@@ -181,7 +211,11 @@ fn what_is_acknowledged_between_pages_hides_nothing() {
                 break;
             }
         }
-        assert_eq!(seen, (0..30).map(text).collect(), "acknowledged meanwhile: {acknowledges_with_the_page}");
+        assert_eq!(
+            seen,
+            (0..30).map(text).collect(),
+            "acknowledged meanwhile: {acknowledges_with_the_page}"
+        );
     }
 }
 
@@ -191,7 +225,8 @@ fn what_all_have_read_retires_and_what_somebody_has_not_stays() {
     world.replays_seldom = true;
     let kept = send(&mut world, "a1", "human", "stay");
     for _ in 0..6 {
-        let sent: Vec<_> = (0..100).map(|number| send(&mut world, "a1", "a2", &number.to_string())).collect();
+        let sent: Vec<_> =
+            (0..100).map(|number| send(&mut world, "a1", "a2", &number.to_string())).collect();
         world.by("a2").call("get_messages", json!({"acknowledge": sent})).expect("read");
     }
     assert_eq!(world.state.messages().len(), 601);
@@ -202,14 +237,16 @@ fn what_all_have_read_retires_and_what_somebody_has_not_stays() {
     world.check();
 }
 
-/// A board with as many messages as allowed, in a hundred full inboxes. The `oldest` messages are unread by the given
-/// reader, if any.
+/// A board with as many messages as allowed, in a hundred full inboxes. The `oldest` messages are
+/// unread by the given reader, if any.
 fn full(oldest: usize, unread_by: Option<&str>) -> World {
     let readers = limit::MESSAGES.max / limit::INBOX.max;
     let reader = |number: usize| AgentId::trusted(format!("reader-{}", number % readers));
     team().holding(|document| {
         let like = document.agents[&AgentId::trusted("a2")].clone();
-        document.agents.extend((0..readers).map(reader).map(|id| (id.clone(), Agent { id, ..like.clone() })));
+        document
+            .agents
+            .extend((0..readers).map(reader).map(|id| (id.clone(), Agent { id, ..like.clone() })));
         let message = |number: usize| Message {
             id: MessageId::trusted(format!("msg-{number}")),
             from: AgentId::trusted("lead"),
@@ -220,9 +257,10 @@ fn full(oldest: usize, unread_by: Option<&str>) -> World {
             task_id: None,
             sent_at: document.board.created_at,
             recipients: [reader(number), AgentId::trusted("human")].into(),
-            unread_by: match number < oldest {
-                true => unread_by.map(AgentId::trusted).into_iter().collect(),
-                false => [reader(number)].into(),
+            unread_by: if number < oldest {
+                unread_by.map(AgentId::trusted).into_iter().collect()
+            } else {
+                [reader(number)].into()
             },
         };
         document.messages = (0..limit::MESSAGES.max).map(message).collect();
@@ -242,7 +280,10 @@ fn on_a_full_board_the_oldest_go_that_only_the_lost_have_not_read() {
     let mut world = full(10, Some("human"));
     let days = |days: i64| days * 24 * 60 * MINUTE;
     world.at(days(6));
-    let refused = world.by("lead").call("send_message", json!({"to": "a2", "text": "x"})).refuses("over_limit");
+    let refused = world
+        .by("lead")
+        .call("send_message", json!({"to": "a2", "text": "x"}))
+        .refuses("over_limit");
     assert!(refused.contains("acknowledge"), "{refused}");
     world.at(days(2));
     send(&mut world, "lead", "a2", "there is room again");
@@ -276,17 +317,24 @@ fn text_is_data_without_secrets_and_without_what_a_terminal_obeys() {
     let mut world = team();
     let secret = ["ghp_", &"a1B2c3D4e5".repeat(4)[..36]].concat();
     let text = format!("\u{1b}[2Jtoken {secret}\u{202e}");
-    let reply = world.by("a1").call("send_message", json!({"to": "a2", "text": text})).expect("sent");
+    let reply =
+        world.by("a1").call("send_message", json!({"to": "a2", "text": text})).expect("sent");
     assert_eq!(reply["redacted"], 1);
     let read = inbox(&mut world, "a2").concat();
-    assert!(read.starts_with("token ") && !read.contains(&secret) && !read.contains('\u{202e}'), "{read:?}");
+    assert!(
+        read.starts_with("token ") && !read.contains(&secret) && !read.contains('\u{202e}'),
+        "{read:?}"
+    );
 }
 
 #[test]
 fn events_of_messages_are_seen_by_who_listens_for_the_task() {
     let mut world = team();
     let seq = world.state.seq();
-    let message = world.by("a1").call("send_message", json!({"to": "a2", "text": "x", "task_id": "t"})).expect("sent");
+    let message = world
+        .by("a1")
+        .call("send_message", json!({"to": "a2", "text": "x", "task_id": "t"}))
+        .expect("sent");
     let wanted = json!({"since_seq": seq, "kinds": ["message_sent"], "task_id": "t"});
     world.nobody().call("wait_for_events", wanted).replies(json!({"events": [
         {"kind": "message_sent", "actor": "a1", "message": {"id": message["message_id"], "recipients": ["a2"]}},
@@ -306,7 +354,11 @@ fn unread_messages_fit_the_budget_of_a_claim() {
     for field in ["id", "description"] {
         text.remove(field);
     }
-    println!("a claim with {} unread messages: {} bytes of 600", limit::INBOX.max, reply.to_string().len());
+    println!(
+        "a claim with {} unread messages: {} bytes of 600",
+        limit::INBOX.max,
+        reply.to_string().len()
+    );
     assert!(reply.to_string().len() <= 600, "{reply}");
 }
 
@@ -318,8 +370,10 @@ fn a_message_to_a_busy_agent_survives_kill_9_and_is_acknowledged_once() {
     lead.register("lead");
     busy.ok("create_task", json!({"id": "t", "description": "d"}));
     busy.ok("claim_task", json!({"agent_id": "busy"}));
-    let sent =
-        lead.ok("send_message", json!({"agent_id": "lead", "to": "task:t", "text": "stop at noon", "kind": "request"}));
+    let sent = lead.ok(
+        "send_message",
+        json!({"agent_id": "lead", "to": "task:t", "text": "stop at noon", "kind": "request"}),
+    );
     lead.kill();
     let told = busy.ok("heartbeat", json!({"agent_id": "busy", "task_id": "t"}));
     assert_eq!(told["unread_messages"]["count"], 1, "{told}");
@@ -332,10 +386,12 @@ fn a_message_to_a_busy_agent_survives_kill_9_and_is_acknowledged_once() {
     again.ok("get_messages", json!({"agent_id": "busy", "acknowledge": [sent["message_id"]]}));
     again.kill();
     let mut last = board.mcp();
-    let reply = last.ok("get_messages", json!({"agent_id": "busy", "acknowledge": [sent["message_id"]]}));
+    let reply =
+        last.ok("get_messages", json!({"agent_id": "busy", "acknowledge": [sent["message_id"]]}));
     assert_eq!((&reply["unread"], &reply["messages"]), (&json!(0), &json!([])));
     drop(last);
-    let read = board.events().iter().filter(|recorded| recorded.event.kind() == "messages_read").count();
+    let read =
+        board.events().iter().filter(|recorded| recorded.event.kind() == "messages_read").count();
     assert_eq!(read, 1);
     board.assert_file_is_the_replay();
 }
@@ -344,7 +400,8 @@ fn a_message_to_a_busy_agent_survives_kill_9_and_is_acknowledged_once() {
 fn a_person_is_asked_on_the_status_and_answers_from_the_command_line() {
     let board = Board::new();
     board.cli_ok("register_agent", json!({"agent_id": "a1", "role": "worker"}));
-    let question = json!({"agent_id": "a1", "to": "human", "text": "Drop the table?", "kind": "request"});
+    let question =
+        json!({"agent_id": "a1", "to": "human", "text": "Drop the table?", "kind": "request"});
     let id = board.cli_ok("send_message", question)["message_id"].as_str().unwrap().to_owned();
     let run = |arguments: &[&str]| {
         let finished = board.finish(board.command().args(arguments));
@@ -352,16 +409,27 @@ fn a_person_is_asked_on_the_status_and_answers_from_the_command_line() {
         finished.stdout
     };
     let status = run(&["status"]);
-    assert!(status.contains("question: a1: Drop the table?") && status.contains(&format!("reply {id}")), "{status}");
+    assert!(
+        status.contains("question: a1: Drop the table?") && status.contains(&format!("reply {id}")),
+        "{status}"
+    );
     let shown = run(&["messages"]);
-    assert!(shown.contains(&id) && shown.contains("request from a1") && shown.contains("Drop the table?"), "{shown}");
+    assert!(
+        shown.contains(&id)
+            && shown.contains("request from a1")
+            && shown.contains("Drop the table?"),
+        "{shown}"
+    );
     assert!(run(&["reply", &id, "No."]).contains("one reader"));
     assert!(!run(&["status"]).contains("Drop the table?"));
     assert!(run(&["messages"]).contains("no unread messages"));
     let answer = run(&["--agent", "a1", "messages"]);
     assert!(answer.contains("reply from human") && answer.contains("No."), "{answer}");
     assert!(run(&["send", "a1", "Well done"]).contains("sent msg-"));
-    let put_away = board.document()["messages"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
+    let put_away = board.document()["messages"].as_array().unwrap().last().unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(!run(&["--agent", "a1", "messages", "--done", &put_away]).contains("Well done"));
     board.assert_file_is_the_replay();
 }
@@ -371,13 +439,17 @@ fn a_person_is_asked_on_the_status_and_answers_from_the_command_line() {
 fn what_a_reply_says_of_messages_works_in_a_shell() {
     let board = Board::new();
     let mut asked = Client::start(board.command().args(["--agent", "auto", "mcp"]));
-    let id = asked.ok("register_agent", json!({"role": "worker"}))["agent_id"].as_str().unwrap().to_owned();
+    let id = asked.ok("register_agent", json!({"role": "worker"}))["agent_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     board.finish(board.command().args(["send", &id, "Which port?", "--request"]));
     let told = asked.ok("heartbeat", json!({}))["unread_messages"].clone();
     // The client's configuration names the board, but its agent's shell does not know it.
     let shell = |command: &str| {
         let words = shlex::split(command).unwrap();
-        let finished = board.finish(board.command().env_remove("COORDINATION_DIR").args(&words[1..]));
+        let finished =
+            board.finish(board.command().env_remove("COORDINATION_DIR").args(&words[1..]));
         assert!(finished.status.success(), "{command}: {}", finished.stderr);
         finished.stdout
     };

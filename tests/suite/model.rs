@@ -1,8 +1,9 @@
-//! The rules of the board written once more, as plainly as possible: lists that are searched from end to end, no index,
-//! no event. After every step of a random history, the board and this model must agree.
+//! The rules of the board written once more, as plainly as possible: lists that are searched from
+//! end to end, no index, no event. After every step of a random history, the board and this model
+//! must agree.
 //!
-//! Every step begins half a minute after the one before, so that each call of a known agent renews its leases; what
-//! happens within half a minute is tested in `rules`.
+//! Every step begins half a minute after the one before, so that each call of a known agent renews
+//! its leases; what happens within half a minute is tested in `rules`.
 
 use std::collections::BTreeSet;
 
@@ -110,7 +111,8 @@ enum To {
 #[derive(Clone, Debug)]
 struct Message {
     to: Vec<usize>,
-    /// Recipients that have not read it; a reader that is no agent has the number after the agents.
+    /// Recipients that have not read it; a reader that is no agent has the number after the
+    /// agents.
     unread_by: Vec<usize>,
 }
 
@@ -266,7 +268,9 @@ impl Model {
 
     fn unblocked(&self, task: &Task) -> bool {
         let own = task.on.iter().all(|on| self.done(*on));
-        task.status == TaskStatus::Available && own && self.above(task).iter().all(|above| self.frees(*above))
+        task.status == TaskStatus::Available
+            && own
+            && self.above(task).iter().all(|above| self.frees(*above))
     }
 
     fn frees(&self, parent: usize) -> bool {
@@ -294,7 +298,8 @@ impl Model {
 
     /// The tasks without parts below `task`.
     fn leaves(&self, task: usize) -> Vec<usize> {
-        let belongs = |leaf: &usize| self.above(&self.tasks[*leaf]).contains(&task) && !self.is_parent(*leaf);
+        let belongs =
+            |leaf: &usize| self.above(&self.tasks[*leaf]).contains(&task) && !self.is_parent(*leaf);
         (0..self.tasks.len()).filter(belongs).collect()
     }
 
@@ -304,12 +309,13 @@ impl Model {
         path.is_some_and(|path| path == scope || path.starts_with(&format!("{scope}.")))
     }
 
-    /// Sets the status of parents: done, failed or cancelled like their parts, once none is open; failed wins over
-    /// done, and done over cancelled.
+    /// Sets the status of parents: done, failed or cancelled like their parts, once none is open;
+    /// failed wins over done, and done over cancelled.
     fn roll_up(&mut self) {
         loop {
             let wanted = (0..self.tasks.len()).filter_map(|task| {
-                let parts: Vec<_> = self.parts(task).into_iter().map(|part| self.tasks[part].status).collect();
+                let parts: Vec<_> =
+                    self.parts(task).into_iter().map(|part| self.tasks[part].status).collect();
                 let some = |status| parts.contains(&status);
                 let status = match () {
                     () if parts.is_empty() => return None,
@@ -331,7 +337,10 @@ impl Model {
 
     /// What must be done before `task`: its parts, and what its ancestors wait for.
     fn before(&self, task: usize) -> BTreeSet<usize> {
-        let of_parents = self.above(&self.tasks[task]).into_iter().flat_map(|above| self.tasks[above].on.clone());
+        let of_parents = self
+            .above(&self.tasks[task])
+            .into_iter()
+            .flat_map(|above| self.tasks[above].on.clone());
         self.tasks[task].on.iter().copied().chain(self.parts(task)).chain(of_parents).collect()
     }
 
@@ -339,7 +348,8 @@ impl Model {
         (0..self.tasks.len()).any(|start| {
             let mut reached = self.before(start);
             loop {
-                let further: BTreeSet<_> = reached.iter().flat_map(|task| self.before(*task)).collect();
+                let further: BTreeSet<_> =
+                    reached.iter().flat_map(|task| self.before(*task)).collect();
                 if further.is_subset(&reached) {
                     return reached.contains(&start);
                 }
@@ -366,7 +376,9 @@ impl Model {
         let now = self.now;
         self.reservations.retain(|one| one.until.is_none_or(|until| until > now));
         for number in 0..self.tasks.len() {
-            let Some(open) = self.tasks[number].open().filter(|one| one.lease_until <= self.now).cloned() else {
+            let Some(open) =
+                self.tasks[number].open().filter(|one| one.lease_until <= self.now).cloned()
+            else {
                 continue;
             };
             let was_asked = self.end(number, Outcome::Expired);
@@ -383,7 +395,9 @@ impl Model {
     }
 
     fn held(&mut self) -> impl Iterator<Item = &mut Attempt> {
-        self.tasks.iter_mut().filter_map(|task| task.attempts.last_mut().filter(|one| one.outcome.is_none()))
+        self.tasks
+            .iter_mut()
+            .filter_map(|task| task.attempts.last_mut().filter(|one| one.outcome.is_none()))
     }
 
     fn machine_sleeps(&mut self, millis: i64) {
@@ -401,7 +415,9 @@ impl Model {
 
     fn process_dies(&mut self, number: usize) {
         let until = (self.now + MINUTE).max(self.grace_until);
-        let Some(agent) = self.agents[number].as_mut().filter(|agent| agent.present) else { return };
+        let Some(agent) = self.agents[number].as_mut().filter(|agent| agent.present) else {
+            return;
+        };
         agent.present = false;
         for attempt in self.held().filter(|one| one.agent == number) {
             attempt.lease_until = attempt.lease_until.min(until);
@@ -452,17 +468,19 @@ impl Model {
         Ok(json!({"success": true}))
     }
 
-    /// The nearest ancestor that is alone at its path, and has parts or was never worked on. Tasks on the board come
-    /// before those of the same call.
+    /// The nearest ancestor that is alone at its path, and has parts or was never worked on. Tasks
+    /// on the board come before those of the same call.
     fn parent_of(&self, draft: &Draft, drafts: &[Draft]) -> Option<usize> {
         let mut path = PATHS[draft.path?];
         while let Some((above, _)) = path.rsplit_once('.') {
             path = above;
             let at = |one: Option<usize>| one.is_some_and(|one| PATHS[one] == path);
-            let on_board: Vec<_> = (0..self.tasks.len()).filter(|task| at(self.tasks[*task].path)).collect();
+            let on_board: Vec<_> =
+                (0..self.tasks.len()).filter(|task| at(self.tasks[*task].path)).collect();
             if let [one] = on_board.as_slice() {
                 let task = &self.tasks[*one];
-                if self.is_parent(*one) || task.attempt == 0 && task.status == TaskStatus::Available {
+                if self.is_parent(*one) || task.attempt == 0 && task.status == TaskStatus::Available
+                {
                     return Some(*one);
                 }
             }
@@ -499,8 +517,12 @@ impl Model {
         scope: Option<usize>,
     ) -> Result<Value, &'static str> {
         let Some(agent) = self.agents[number].clone() else { return Err("unknown_agent") };
-        let unacted = agent.holding.last().filter(|task| self.tasks[**task].open().is_some_and(|one| !one.acted));
-        let asks_for = |task: &usize| named.is_none_or(|named| named == *task) && self.in_scope(*task, scope);
+        let unacted = agent
+            .holding
+            .last()
+            .filter(|task| self.tasks[**task].open().is_some_and(|one| !one.acted));
+        let asks_for =
+            |task: &usize| named.is_none_or(|named| named == *task) && self.in_scope(*task, scope);
         if let Some(task) = unacted.filter(|task| asks_for(task)) {
             self.handed = Some(self.relevant(*task));
             return Ok(json!({"success": true, "already": true, "task": {"id": id(*task)}}));
@@ -519,14 +541,21 @@ impl Model {
             Some(task) => Some(self.claimable(&agent, task)?),
             None => self.choice(number, &agent, exclusive, scope),
         };
-        if exclusive && chosen.is_some_and(|task| self.overlaps(number, &self.tasks[task].files, false)) {
+        if exclusive
+            && chosen.is_some_and(|task| self.overlaps(number, &self.tasks[task].files, false))
+        {
             return Err("files_held");
         }
         let Some(task) = chosen else {
             let is_anything_there = !self.tasks.is_empty();
-            let is_scope =
-                scope.is_none() || !is_anything_there || (0..self.tasks.len()).any(|task| self.in_scope(task, scope));
-            return if is_scope { Ok(self.empty_handed(number, &agent, scope)) } else { Err("empty_scope") };
+            let is_scope = scope.is_none()
+                || !is_anything_there
+                || (0..self.tasks.len()).any(|task| self.in_scope(task, scope));
+            return if is_scope {
+                Ok(self.empty_handed(number, &agent, scope))
+            } else {
+                Err("empty_scope")
+            };
         };
         let lease = if agent.present { 240 * MINUTE } else { 30 * MINUTE };
         let lease_until = self.now + lease;
@@ -534,7 +563,13 @@ impl Model {
         claimed.status = TaskStatus::Claimed;
         claimed.attempt += 1;
         claimed.not_before = None;
-        claimed.attempts.push(Attempt { agent: number, outcome: None, acted: false, lease_until, stepped: false });
+        claimed.attempts.push(Attempt {
+            agent: number,
+            outcome: None,
+            acted: false,
+            lease_until,
+            stepped: false,
+        });
         let reply = json!({"success": true, "task": {"id": id(task)}, "attempt": claimed.attempt, "already": null});
         self.agents[number].as_mut().expect("registered").holding.push(task);
         self.handed = Some(self.relevant(task));
@@ -588,22 +623,35 @@ impl Model {
         u8::try_from((i64::from(task.priority) - risen).max(1)).expect("a priority is small")
     }
 
-    /// The task that a claim gets: first those that this agent has not given up before, then by the priority that each
-    /// has risen to, those on the way to the next one first, then the oldest; among tasks with one priority, one whose
-    /// files are free is preferred.
-    fn choice(&self, number: usize, agent: &Agent, exclusive: bool, scope: Option<usize>) -> Option<usize> {
+    /// The task that a claim gets: first those that this agent has not given up before, then by the
+    /// priority that each has risen to, those on the way to the next one first, then the
+    /// oldest; among tasks with one priority, one whose files are free is preferred.
+    fn choice(
+        &self,
+        number: usize,
+        agent: &Agent,
+        exclusive: bool,
+        scope: Option<usize>,
+    ) -> Option<usize> {
         let rank = |task: usize| {
             let one = &self.tasks[task];
-            let is_given_up = |one: &Attempt| matches!(one.outcome, Some(Outcome::Failed | Outcome::Released));
-            (one.attempts.iter().any(|one| one.agent == number && is_given_up(one)), self.effective(one))
+            let is_given_up =
+                |one: &Attempt| matches!(one.outcome, Some(Outcome::Failed | Outcome::Released));
+            (
+                one.attempts.iter().any(|one| one.agent == number && is_given_up(one)),
+                self.effective(one),
+            )
         };
         let step = i64::from(self.aging_minutes) * MINUTE;
-        let ahead = |one: &Task| if step == 0 { 0 } else { i64::from(one.priority) * step - self.waited(one) };
+        let ahead = |one: &Task| {
+            if step == 0 { 0 } else { i64::from(one.priority) * step - self.waited(one) }
+        };
         let ready = (0..self.tasks.len()).filter(|task| self.claimable(agent, *task).is_ok());
         let mut ready: Vec<_> = ready.filter(|task| self.in_scope(*task, scope)).collect();
         ready.sort_by_key(|task| (rank(*task), ahead(&self.tasks[*task])));
         let first = *ready.first()?;
-        let mut equal = ready.iter().copied().filter(|task| exclusive || rank(*task) == rank(first));
+        let mut equal =
+            ready.iter().copied().filter(|task| exclusive || rank(*task) == rank(first));
         let free = equal.find(|task| !self.overlaps(number, &self.tasks[*task].files, false));
         free.or(Some(first).filter(|_| !exclusive))
     }
@@ -611,7 +659,8 @@ impl Model {
     /// Whether others than `agent` hold some of `files`.
     fn overlaps(&self, agent: usize, files: &[usize], shared: bool) -> bool {
         let of_tasks = self.tasks.iter().any(|task| {
-            task.open().is_some_and(|open| open.agent != agent) && task.files.iter().any(|file| files.contains(file))
+            task.open().is_some_and(|open| open.agent != agent)
+                && task.files.iter().any(|file| files.contains(file))
         });
         let other = |one: &&Reservation| one.agent != agent && files.contains(&one.file);
         of_tasks || self.reservations.iter().filter(other).any(|one| !(shared && one.shared))
@@ -630,12 +679,15 @@ impl Model {
             return Err("files_held");
         }
         let known = [task, None].into_iter().find_map(|of| {
-            let same = |one: &Reservation| (one.agent, one.file, one.shared, one.task) == (agent, file, shared, of);
+            let same = |one: &Reservation| {
+                (one.agent, one.file, one.shared, one.task) == (agent, file, shared, of)
+            };
             self.reservations.iter().position(same)
         });
         let hour = self.now + 60 * MINUTE;
         let known = known.map(|place| self.reservations.remove(place));
-        let outlasts = |one: &Reservation| minutes.is_some() || one.until.is_some_and(|until| until > hour);
+        let outlasts =
+            |one: &Reservation| minutes.is_some() || one.until.is_some_and(|until| until > hour);
         let is_apart = known.as_ref().is_some_and(|one| one.task.is_none() && outlasts(one));
         let (task, known) = (task.filter(|_| !is_apart), known.and_then(|one| one.until));
         let in_an_hour = task.is_none().then_some(hour);
@@ -651,27 +703,38 @@ impl Model {
         let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task));
         let is_open = |task: &Task| task.open().is_some() || self.unblocked(task);
         let is_own = |task: &Task| task.open().is_some_and(|open| open.agent == number);
-        let is_begun = |task: &Task| task.open().is_some() || self.unblocked(task) && self.delayed(task);
-        let any = |wanted: &dyn Fn(&Task) -> bool| leaves.clone().any(|task| wanted(&self.tasks[task]));
+        let is_begun =
+            |task: &Task| task.open().is_some() || self.unblocked(task) && self.delayed(task);
+        let any =
+            |wanted: &dyn Fn(&Task) -> bool| leaves.clone().any(|task| wanted(&self.tasks[task]));
         let all = (any(&is_open), any(&is_begun));
-        let others = (any(&|task| is_open(task) && !is_own(task)), any(&|task| is_begun(task) && !is_own(task)));
+        let others = (
+            any(&|task| is_open(task) && !is_own(task)),
+            any(&|task| is_begun(task) && !is_own(task)),
+        );
         let within = leaves.clone().filter(|task| self.in_scope(*task, scope));
         let leaves: Vec<_> = within.map(|task| &self.tasks[task]).collect();
-        let count = |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|task| wanted(task)).count();
+        let count =
+            |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|task| wanted(task)).count();
         let held = count(&|task| task.open().is_some());
         let held_by_others = held - count(&is_own);
         let waiting_retry = count(&|task| self.unblocked(task) && self.delayed(task));
-        let unmet = count(&|task| self.unblocked(task) && !self.delayed(task) && task.gpu && !agent.gpu);
+        let unmet =
+            count(&|task| self.unblocked(task) && !self.delayed(task) && task.gpu && !agent.gpu);
         let blocked = count(&|task| task.status == TaskStatus::Available && !self.unblocked(task));
         let ready = count(&|task| self.unblocked(task) && !self.delayed(task));
-        let is_about = |other: usize, one: &Agent| one.present || self.now - self.heard[other] < 30 * MINUTE;
-        let is_able = |other: usize| self.agents[other].as_ref().is_some_and(|one| one.gpu && is_about(other, one));
+        let is_about =
+            |other: usize, one: &Agent| one.present || self.now - self.heard[other] < 30 * MINUTE;
+        let is_able = |other: usize| {
+            self.agents[other].as_ref().is_some_and(|one| one.gpu && is_about(other, one))
+        };
         let will_others = (0..self.agents.len()).any(|other| other != number && is_able(other));
         let verdict = |held: usize, (is_anything_open, is_anything_begun): (bool, bool)| {
             let is_under_way = held + waiting_retry > 0 || ready > unmet;
             if self.tasks.is_empty() {
                 "empty"
-            } else if is_under_way || unmet > 0 && blocked > 0 && (is_anything_begun || will_others) {
+            } else if is_under_way || unmet > 0 && blocked > 0 && (is_anything_begun || will_others)
+            {
                 "wait"
             } else if unmet > 0 {
                 "unsuited"
@@ -694,14 +757,24 @@ impl Model {
         })
     }
 
-    fn start(&mut self, agent: usize, task: usize, given: Option<u32>) -> Result<Value, &'static str> {
+    fn start(
+        &mut self,
+        agent: usize,
+        task: usize,
+        given: Option<u32>,
+    ) -> Result<Value, &'static str> {
         self.own(agent, task, given)?;
         self.open_mut(task).acted = true;
         self.tasks[task].status = TaskStatus::InProgress;
         Ok(json!({"attempt": self.tasks[task].attempt}))
     }
 
-    fn complete(&mut self, agent: usize, task: usize, given: Option<u32>) -> Result<Value, &'static str> {
+    fn complete(
+        &mut self,
+        agent: usize,
+        task: usize,
+        given: Option<u32>,
+    ) -> Result<Value, &'static str> {
         if self.agents[agent].is_none() {
             return Err("unknown_agent");
         }
@@ -712,11 +785,16 @@ impl Model {
         if known.status == TaskStatus::Done && own_last {
             return Ok(json!({"already": true}));
         }
-        let mut own =
-            known.attempts.iter().enumerate().rev().filter(|(number, one)| one.agent == agent && matches(*number));
+        let mut own = known
+            .attempts
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(number, one)| one.agent == agent && matches(*number));
         let late = own.next();
         let in_time = known.open().is_some() && own_last;
-        let expired = late.is_some_and(|(number, one)| number == last && one.outcome == Some(Outcome::Expired));
+        let expired = late
+            .is_some_and(|(number, one)| number == last && one.outcome == Some(Outcome::Expired));
         if !(in_time || self.unblocked(known) && expired) {
             return Err(match (late, known.open()) {
                 (Some(_), _) => "attempt_over",
@@ -741,12 +819,16 @@ impl Model {
         }
         let about = |number: &usize| {
             let agent = self.agents[*number].as_ref();
-            agent.is_some_and(|agent| agent.present || self.now - self.heard[*number] <= 24 * 60 * MINUTE)
+            agent.is_some_and(|agent| {
+                agent.present || self.now - self.heard[*number] <= 24 * 60 * MINUTE
+            })
         };
         let to: Vec<_> = match to {
             To::Agent(agent) if self.agents[agent].is_none() => return Err("unknown_recipient"),
             To::Agent(agent) => vec![agent],
-            To::Everyone => (0..AGENTS.len()).filter(|number| *number != from).filter(about).collect(),
+            To::Everyone => {
+                (0..AGENTS.len()).filter(|number| *number != from).filter(about).collect()
+            }
             To::Human => vec![HUMAN],
         };
         if to.is_empty() {
@@ -777,7 +859,13 @@ impl Model {
         if self.messages.is_empty() { 0 } else { message.index(self.messages.len()) }
     }
 
-    fn fail(&mut self, agent: usize, task: usize, given: Option<u32>, again: bool) -> Result<Value, &'static str> {
+    fn fail(
+        &mut self,
+        agent: usize,
+        task: usize,
+        given: Option<u32>,
+        again: bool,
+    ) -> Result<Value, &'static str> {
         self.own(agent, task, given)?;
         let was_asked = self.end(task, Outcome::Failed);
         self.agents[agent].as_mut().expect("registered").failed += 1;
@@ -795,13 +883,20 @@ impl Model {
         Ok(json!({"status": self.tasks[task].status}))
     }
 
-    fn release(&mut self, by: Option<usize>, task: usize, given: Option<u32>) -> Result<Value, &'static str> {
+    fn release(
+        &mut self,
+        by: Option<usize>,
+        task: usize,
+        given: Option<u32>,
+    ) -> Result<Value, &'static str> {
         match by {
             Some(agent) => self.own(agent, task, given)?,
             None => match self.tasks.get(task) {
                 None => return Err("unknown_task"),
                 Some(known) if known.open().is_none() => return Err("not_held"),
-                Some(known) if given.is_some_and(|given| given != known.attempt) => return Err("attempt_over"),
+                Some(known) if given.is_some_and(|given| given != known.attempt) => {
+                    return Err("attempt_over");
+                }
                 Some(_) => {}
             },
         }
@@ -815,13 +910,20 @@ impl Model {
         Ok(json!({"success": true}))
     }
 
-    fn cancel(&mut self, by: Option<usize>, task: usize, ask_owner: bool) -> Result<Value, &'static str> {
+    fn cancel(
+        &mut self,
+        by: Option<usize>,
+        task: usize,
+        ask_owner: bool,
+    ) -> Result<Value, &'static str> {
         if let Some(worker) = by {
             return Err(if self.agents[worker].is_some() { "not_leader" } else { "unknown_agent" });
         }
         if task < self.tasks.len() && self.is_parent(task) {
-            let is_open =
-                |leaf: &usize| unfinished(self.tasks[*leaf].status) || self.tasks[*leaf].status == TaskStatus::Failed;
+            let is_open = |leaf: &usize| {
+                unfinished(self.tasks[*leaf].status)
+                    || self.tasks[*leaf].status == TaskStatus::Failed
+            };
             let open: Vec<_> = self.leaves(task).into_iter().filter(is_open).collect();
             if !open.is_empty() {
                 for leaf in open {
@@ -835,7 +937,9 @@ impl Model {
         match known.status {
             TaskStatus::Cancelled => {}
             TaskStatus::Done | TaskStatus::Obsolete => return Err("wrong_status"),
-            TaskStatus::Claimed | TaskStatus::InProgress if ask_owner => known.stop_requested = true,
+            TaskStatus::Claimed | TaskStatus::InProgress if ask_owner => {
+                known.stop_requested = true
+            }
             _ => {
                 self.end(task, Outcome::Cancelled);
                 self.tasks[task].back_to_queue(None);
@@ -886,13 +990,21 @@ impl Model {
         }
         let supersedes: BTreeSet<_> = found.supersedes.iter().map(|one| one.index(there)).collect();
         let Found { agent, tag, file, .. } = *found;
-        self.discoveries.push(Discovery { agent, task, tag, file, supersedes: supersedes.into_iter().collect() });
+        self.discoveries.push(Discovery {
+            agent,
+            task,
+            tag,
+            file,
+            supersedes: supersedes.into_iter().collect(),
+        });
         Ok(json!({"discovery": {"content": said(there), "task_id": task.map(id)}}))
     }
 
     /// The newest discovery that supersedes it.
     fn superseded_by(&self, discovery: usize) -> Option<usize> {
-        (0..self.discoveries.len()).rev().find(|newer| self.discoveries[*newer].supersedes.contains(&discovery))
+        (0..self.discoveries.len())
+            .rev()
+            .find(|newer| self.discoveries[*newer].supersedes.contains(&discovery))
     }
 
     fn find(&self, sought: &Sought) -> Result<Value, &'static str> {
@@ -904,7 +1016,8 @@ impl Model {
                 && sought.tag.is_none_or(|tag| one.tag == Some(tag))
                 && about.is_none_or(|task| one.task == Some(task))
         };
-        let fitting: Vec<_> = (0..self.discoveries.len()).rev().filter(is_shown).filter(fits).collect();
+        let fitting: Vec<_> =
+            (0..self.discoveries.len()).rev().filter(is_shown).filter(fits).collect();
         let shown = fitting.iter().take(sought.limit).rev().map(|number| {
             let by = self.superseded_by(*number).is_some();
             (json!({"content": said(*number)}), by)
@@ -918,18 +1031,23 @@ impl Model {
         Ok(json!({"discoveries": shown.collect::<Vec<_>>()}))
     }
 
-    /// Discoveries for a claim of `task`: found in work on it or on its dependencies, about its files, or with its
-    /// tags.
+    /// Discoveries for a claim of `task`: found in work on it or on its dependencies, about its
+    /// files, or with its tags.
     fn relevant(&self, task: usize) -> Vec<String> {
         let task_claimed = &self.tasks[task];
         let worth = |one: &Discovery| {
             let on = one.task.is_some_and(|found_in| task_claimed.on.contains(&found_in));
             let file = one.file.is_some_and(|file| task_claimed.files.contains(&file));
             let tag = one.tag.is_some_and(|tag| task_claimed.tags.contains(&tag));
-            16 * u32::from(one.task == Some(task)) + 8 * u32::from(on) + 4 * u32::from(file) + u32::from(tag)
+            16 * u32::from(one.task == Some(task))
+                + 8 * u32::from(on)
+                + 4 * u32::from(file)
+                + u32::from(tag)
         };
-        let current = (0..self.discoveries.len()).filter(|number| self.superseded_by(*number).is_none());
-        let mut worthy: Vec<_> = current.map(|number| (worth(&self.discoveries[number]), number)).collect();
+        let current =
+            (0..self.discoveries.len()).filter(|number| self.superseded_by(*number).is_none());
+        let mut worthy: Vec<_> =
+            current.map(|number| (worth(&self.discoveries[number]), number)).collect();
         worthy.retain(|(worth, _)| *worth > 0);
         worthy.sort_unstable_by(|one, other| other.cmp(one));
         worthy.into_iter().take(HANDED).map(|(_, number)| said(number)).collect()
@@ -939,7 +1057,8 @@ impl Model {
         let on: Vec<_> = on.iter().copied().filter(|on| *on < self.tasks.len()).collect();
         self.unfinished(task)?;
         let old = std::mem::replace(&mut self.tasks[task].on, on.clone());
-        let is_held = self.leaves(task).into_iter().chain([task]).any(|one| self.tasks[one].open().is_some());
+        let is_held =
+            self.leaves(task).into_iter().chain([task]).any(|one| self.tasks[one].open().is_some());
         let refused = match () {
             () if self.has_cycle() => "dependency_cycle",
             () if is_held && !on.iter().all(|on| self.done(*on)) => "not_ready",
@@ -991,9 +1110,12 @@ impl Model {
                 (known.gpu, known.max_concurrent) = (*gpu, *max_concurrent);
                 Ok(json!({"agent_id": AGENTS[*agent]}))
             }
-            Step::Claim { agent, named, exclusive, scope } => {
-                self.claim(*agent, named.as_ref().map(|named| self.index(named)), *exclusive, *scope)
-            }
+            Step::Claim { agent, named, exclusive, scope } => self.claim(
+                *agent,
+                named.as_ref().map(|named| self.index(named)),
+                *exclusive,
+                *scope,
+            ),
             Step::Start { agent, task, attempt } => {
                 let task = self.index(task);
                 self.start(*agent, task, self.given(task, *attempt))
@@ -1020,24 +1142,32 @@ impl Model {
                     Ok(json!({"task_id": newest.map(id)}))
                 }
             },
-            Step::Reserve { agent, file, shared, minutes } => self.reserve(*agent, *file, *shared, *minutes),
+            Step::Reserve { agent, file, shared, minutes } => {
+                self.reserve(*agent, *file, *shared, *minutes)
+            }
             Step::Free { agent } => {
                 self.reservations.retain(|one| one.agent != *agent);
-                if self.agents[*agent].is_some() { Ok(json!({"left": 0})) } else { Err("unknown_agent") }
+                if self.agents[*agent].is_some() {
+                    Ok(json!({"left": 0}))
+                } else {
+                    Err("unknown_agent")
+                }
             }
             Step::Send { from, to } => self.send(*from, *to),
             Step::Acknowledge { agent, message } => self.acknowledge(*agent, self.letter(message)),
             Step::Cancel { by, task, ask_owner } => self.cancel(*by, self.index(task), *ask_owner),
             Step::Retry { task } => self.retry(self.index(task)),
             Step::RetryBelow { scope } => {
-                let inside = (0..self.tasks.len()).filter(|task| self.in_scope(*task, Some(*scope)));
+                let inside =
+                    (0..self.tasks.len()).filter(|task| self.in_scope(*task, Some(*scope)));
                 self.retry_all(inside.collect())
             }
             Step::Discover(found) => self.discover(found),
             Step::Find(sought) => self.find(sought),
             Step::Priority { task, priority } => {
                 let task = self.index(task);
-                let changed = self.unfinished(task).map(|_| json!({"task": {"priority": priority}}));
+                let changed =
+                    self.unfinished(task).map(|_| json!({"task": {"priority": priority}}));
                 if changed.is_ok() {
                     self.tasks[task].priority = *priority;
                 }
@@ -1178,25 +1308,18 @@ fn found() -> impl Strategy<Value = Found> {
     let about = prop::option::weighted(0.3, any::<Index>());
     let (tag, file) = (prop::option::of(0..TAGS.len()), prop::option::of(0..FILES.len()));
     let supersedes = prop::collection::vec(any::<Index>(), 0..3);
-    (0..AGENTS.len(), about, tag, file, supersedes).prop_map(|(agent, about, tag, file, supersedes)| Found {
-        agent,
-        about,
-        tag,
-        file,
-        supersedes,
-    })
+    (0..AGENTS.len(), about, tag, file, supersedes).prop_map(
+        |(agent, about, tag, file, supersedes)| Found { agent, about, tag, file, supersedes },
+    )
 }
 
 fn sought() -> impl Strategy<Value = Sought> {
     let number = prop::option::weighted(0.3, 0..10_usize);
-    let (tag, about) = (prop::option::weighted(0.3, 0..TAGS.len()), prop::option::weighted(0.3, any::<Index>()));
-    (number, tag, about, any::<bool>(), 1..5_usize).prop_map(|(number, tag, about, superseded, limit)| Sought {
-        number,
-        tag,
-        about,
-        superseded,
-        limit,
-    })
+    let (tag, about) =
+        (prop::option::weighted(0.3, 0..TAGS.len()), prop::option::weighted(0.3, any::<Index>()));
+    (number, tag, about, any::<bool>(), 1..5_usize).prop_map(
+        |(number, tag, about, superseded, limit)| Sought { number, tag, about, superseded, limit },
+    )
 }
 
 fn draft() -> impl Strategy<Value = Draft> {
@@ -1228,10 +1351,9 @@ impl StateMachineTest for Board {
         let mut world = World::new();
         world.replays_seldom = true;
         world.now = callboard::state::time::Timestamp::from_millis(START);
-        AGENTS
-            .iter()
-            .zip(HOMES)
-            .for_each(|(agent, home)| home.into_iter().for_each(|home| world.lives_in(agent, home)));
+        AGENTS.iter().zip(HOMES).for_each(|(agent, home)| {
+            home.into_iter().for_each(|home| world.lives_in(agent, home))
+        });
         world
     }
 
@@ -1242,7 +1364,8 @@ impl StateMachineTest for Board {
             (Some(answer), Some(Ok(reply))) => {
                 let reply = answer.replies(reply.clone());
                 if let Some(handed) = &model.handed {
-                    let shown = reply["handoff"]["discoveries"].as_array().cloned().unwrap_or_default();
+                    let shown =
+                        reply["handoff"]["discoveries"].as_array().cloned().unwrap_or_default();
                     assert_eq!(json!(shown), json!(handed), "handed with {}", reply["task"]["id"]);
                 }
             }
@@ -1263,10 +1386,22 @@ impl StateMachineTest for Board {
         }
         let shown = world.state.reservations().map(|one| {
             let until = one.until.map(|until| until.millis() - START);
-            (one.agent.to_string(), one.files.concat(), one.shared, one.task.as_ref().map(ToString::to_string), until)
+            (
+                one.agent.to_string(),
+                one.files.concat(),
+                one.shared,
+                one.task.as_ref().map(ToString::to_string),
+                until,
+            )
         });
         let wanted = model.reservations.iter().map(|one| {
-            (AGENTS[one.agent].to_owned(), FILES[one.file].to_owned(), one.shared, one.task.map(id), one.until)
+            (
+                AGENTS[one.agent].to_owned(),
+                FILES[one.file].to_owned(),
+                one.shared,
+                one.task.map(id),
+                one.until,
+            )
         });
         assert_eq!(shown.collect::<BTreeSet<_>>(), wanted.collect::<BTreeSet<_>>());
         for (number, agent) in AGENTS.iter().chain(&["human"]).enumerate() {
@@ -1274,7 +1409,8 @@ impl StateMachineTest for Board {
             assert_eq!(world.state.unread_count(&agent), model.unread(number), "unread by {agent}");
         }
         assert_eq!(world.state.board().paused.is_some(), model.paused);
-        for (agent, scope) in world.state.agents().flat_map(|agent| PATHS.map(|path| (agent, path))) {
+        for (agent, scope) in world.state.agents().flat_map(|agent| PATHS.map(|path| (agent, path)))
+        {
             let verdict = world.state.empty_handed(agent, Some(scope), world.now).verdict;
             let waits = world.state.is_to_wait(agent, Some(scope), world.now);
             assert_eq!(
@@ -1335,7 +1471,10 @@ fn performed(
                 let on = on.map(|on| if on >= first { format!("#{}", on - first) } else { id(on) });
                 draft.input(first + position, on.collect())
             };
-            ("create_tasks_batch", json!({"tasks": drafts.iter().enumerate().map(input).collect::<Vec<_>>()}))
+            (
+                "create_tasks_batch",
+                json!({"tasks": drafts.iter().enumerate().map(input).collect::<Vec<_>>()}),
+            )
         }
         Step::Register { gpu, max_concurrent, .. } => {
             let capabilities = if *gpu { json!(["gpu"]) } else { json!([]) };
@@ -1345,21 +1484,26 @@ fn performed(
         Step::Claim { named: Some(task), exclusive, .. } => {
             ("claim_task", json!({"task_id": named(task), "exclusive_files": exclusive}))
         }
-        Step::Claim { named: None, exclusive, scope, .. } => {
-            ("claim_task", json!({"exclusive_files": exclusive, "scope": scope.map(|scope| PATHS[scope])}))
-        }
-        Step::Reserve { file, shared, minutes, .. } => {
-            ("reserve_files", json!({"files": [FILES[*file]], "shared": shared, "minutes": minutes}))
-        }
+        Step::Claim { named: None, exclusive, scope, .. } => (
+            "claim_task",
+            json!({"exclusive_files": exclusive, "scope": scope.map(|scope| PATHS[scope])}),
+        ),
+        Step::Reserve { file, shared, minutes, .. } => (
+            "reserve_files",
+            json!({"files": [FILES[*file]], "shared": shared, "minutes": minutes}),
+        ),
         Step::Free { .. } => ("release_files", json!({})),
         Step::Start { task, attempt, .. } => ("start_task", with_attempt(task, attempt, json!({}))),
         Step::Complete { task, attempt, .. } => {
             ("complete_task", with_attempt(task, attempt, json!({"output": "made"})))
         }
-        Step::Fail { task, attempt, retryable, .. } => {
-            ("fail_task", with_attempt(task, attempt, json!({"error": "broken", "retryable": retryable})))
+        Step::Fail { task, attempt, retryable, .. } => (
+            "fail_task",
+            with_attempt(task, attempt, json!({"error": "broken", "retryable": retryable})),
+        ),
+        Step::Release { task, attempt, .. } => {
+            ("release_task", with_attempt(task, attempt, json!({})))
         }
-        Step::Release { task, attempt, .. } => ("release_task", with_attempt(task, attempt, json!({}))),
         Step::Heartbeat { note: true, .. } => ("heartbeat", json!({"note": "half way"})),
         Step::Heartbeat { note: false, .. } => ("heartbeat", json!({})),
         Step::Send { to, .. } => {
@@ -1371,8 +1515,12 @@ fn performed(
             ("send_message", json!({"to": to, "text": "listen"}))
         }
         Step::Acknowledge { message, .. } => {
-            let sent = world.state.messages().nth(model.letter(message)).map(|one| one.id.to_string());
-            ("get_messages", json!({"acknowledge": [sent.unwrap_or_else(|| "msg-none".to_owned())], "limit": 1}))
+            let sent =
+                world.state.messages().nth(model.letter(message)).map(|one| one.id.to_string());
+            (
+                "get_messages",
+                json!({"acknowledge": [sent.unwrap_or_else(|| "msg-none".to_owned())], "limit": 1}),
+            )
         }
         Step::Cancel { task, ask_owner, .. } => {
             ("cancel_task", json!({"task_id": named(task), "ask_owner": ask_owner}))
@@ -1382,8 +1530,9 @@ fn performed(
         Step::Discover(Found { about, tag, file, supersedes, .. }) => {
             let number = model.discoveries.len() - created(1);
             let there: Vec<_> = world.state.discoveries().map(|one| one.id.to_string()).collect();
-            let older =
-                |one: &Index| if there.is_empty() { "disc-none" } else { there[one.index(there.len())].as_str() };
+            let older = |one: &Index| {
+                if there.is_empty() { "disc-none" } else { there[one.index(there.len())].as_str() }
+            };
             let supersedes: Vec<_> = supersedes.iter().map(older).collect();
             let fields = json!({
                 "content": said(number), "task_id": about.as_ref().map(named), "supersedes": supersedes,
@@ -1399,9 +1548,12 @@ fn performed(
             });
             ("get_discoveries", fields)
         }
-        Step::Priority { task, priority } => ("update_task", json!({"task_id": named(task), "priority": priority})),
+        Step::Priority { task, priority } => {
+            ("update_task", json!({"task_id": named(task), "priority": priority}))
+        }
         Step::Dependencies { task, on } => {
-            let on: Vec<_> = on.iter().filter(|on| **on < model.tasks.len()).map(|on| id(*on)).collect();
+            let on: Vec<_> =
+                on.iter().filter(|on| **on < model.tasks.len()).map(|on| id(*on)).collect();
             ("update_task", json!({"task_id": named(task), "dependencies": on}))
         }
         Step::Pause => ("pause", json!({})),
@@ -1437,12 +1589,29 @@ fn compare_task(world: &World, number: usize, expected: &Task) {
     assert_eq!(task.attempts_used(), expected.used(), "attempts used of {}", task.id);
     assert_eq!(task.priority, expected.priority);
     assert_eq!(task.stop_requested.is_some(), expected.stop_requested, "stop of {}", task.id);
-    assert_eq!(task.not_before.map(|until| until.millis() - START), expected.not_before, "pause of {}", task.id);
+    assert_eq!(
+        task.not_before.map(|until| until.millis() - START),
+        expected.not_before,
+        "pause of {}",
+        task.id
+    );
     let lease = |attempt: &callboard::state::task::Attempt| attempt.lease_until.millis() - START;
-    assert_eq!(task.open_attempt().map(lease), open.map(|one| one.lease_until), "lease of {}", task.id);
-    assert_eq!(task.open_attempt().map(|one| one.acted), open.map(|one| one.acted), "{} acted on", task.id);
-    let outcomes: Vec<_> = task.attempts.iter().map(|one| (one.agent.as_str(), one.outcome)).collect();
-    let wanted: Vec<_> = expected.attempts.iter().map(|one| (AGENTS[one.agent], one.outcome)).collect();
+    assert_eq!(
+        task.open_attempt().map(lease),
+        open.map(|one| one.lease_until),
+        "lease of {}",
+        task.id
+    );
+    assert_eq!(
+        task.open_attempt().map(|one| one.acted),
+        open.map(|one| one.acted),
+        "{} acted on",
+        task.id
+    );
+    let outcomes: Vec<_> =
+        task.attempts.iter().map(|one| (one.agent.as_str(), one.outcome)).collect();
+    let wanted: Vec<_> =
+        expected.attempts.iter().map(|one| (AGENTS[one.agent], one.outcome)).collect();
     assert!(wanted.ends_with(&outcomes), "attempts of {}: {outcomes:?}, not {wanted:?}", task.id);
     let on: Vec<_> = expected.on.iter().map(|on| id(*on)).collect();
     assert!(holds(&json!(task.dependencies), &json!(on)), "dependencies of {}", task.id);
@@ -1455,15 +1624,37 @@ fn compare_parts(world: &World, model: &Model, number: usize) {
     let parent = task.parent.as_ref().map(ToString::to_string);
     assert_eq!(parent, expected.parent.map(id), "parent of {}", task.id);
     let parts: Vec<_> = world.state.parts(&task.id).map(|part| part.id.to_string()).collect();
-    assert_eq!(parts, model.parts(number).into_iter().map(id).collect::<Vec<_>>(), "parts of {}", task.id);
+    assert_eq!(
+        parts,
+        model.parts(number).into_iter().map(id).collect::<Vec<_>>(),
+        "parts of {}",
+        task.id
+    );
     let leaves: Vec<_> = model.leaves(number).into_iter().map(|leaf| &model.tasks[leaf]).collect();
-    let count = |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|leaf| wanted(leaf)).count() as u64;
+    let count =
+        |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|leaf| wanted(leaf)).count() as u64;
     let shown = world.state.progress(&task.id);
-    assert_eq!(shown.tasks, count(&|leaf| leaf.status != TaskStatus::Cancelled), "tasks below {}", task.id);
-    assert_eq!(shown.done, count(&|leaf| leaf.status == TaskStatus::Done), "done below {}", task.id);
-    assert_eq!(shown.failed, count(&|leaf| leaf.status == TaskStatus::Failed), "failed below {}", task.id);
+    assert_eq!(
+        shown.tasks,
+        count(&|leaf| leaf.status != TaskStatus::Cancelled),
+        "tasks below {}",
+        task.id
+    );
+    assert_eq!(
+        shown.done,
+        count(&|leaf| leaf.status == TaskStatus::Done),
+        "done below {}",
+        task.id
+    );
+    assert_eq!(
+        shown.failed,
+        count(&|leaf| leaf.status == TaskStatus::Failed),
+        "failed below {}",
+        task.id
+    );
     assert_eq!(shown.held, count(&|leaf| leaf.open().is_some()), "held below {}", task.id);
-    let is_ready = !model.is_parent(number) && model.unblocked(expected) && !model.delayed(expected);
+    let is_ready =
+        !model.is_parent(number) && model.unblocked(expected) && !model.delayed(expected);
     assert_eq!(world.state.is_ready(&task.id), is_ready, "{} ready", task.id);
     if is_ready {
         let shown = world.state.effective_priority(&task, world.policy.aging(), world.now);
@@ -1475,11 +1666,26 @@ fn compare_discoveries(world: &World, model: &Model) {
     let ids: Vec<_> = world.state.discoveries().map(|one| one.id.clone()).collect();
     let place = |id: &callboard::state::id::DiscoveryId| ids.iter().position(|one| one == id);
     assert_eq!(ids.len(), model.discoveries.len());
-    for (number, (shown, expected)) in world.state.discoveries().zip(&model.discoveries).enumerate() {
-        assert_eq!((shown.agent_id.as_str(), &shown.content), (AGENTS[expected.agent], &said(number)));
-        assert_eq!(shown.task_id.as_ref().map(ToString::to_string), expected.task.map(id), "task of {}", said(number));
-        let supersedes: BTreeSet<_> = shown.supersedes.iter().map(|id| place(id).expect("it is there")).collect();
-        assert_eq!(supersedes, expected.supersedes.iter().copied().collect(), "superseded by {}", said(number));
+    for (number, (shown, expected)) in world.state.discoveries().zip(&model.discoveries).enumerate()
+    {
+        assert_eq!(
+            (shown.agent_id.as_str(), &shown.content),
+            (AGENTS[expected.agent], &said(number))
+        );
+        assert_eq!(
+            shown.task_id.as_ref().map(ToString::to_string),
+            expected.task.map(id),
+            "task of {}",
+            said(number)
+        );
+        let supersedes: BTreeSet<_> =
+            shown.supersedes.iter().map(|id| place(id).expect("it is there")).collect();
+        assert_eq!(
+            supersedes,
+            expected.supersedes.iter().copied().collect(),
+            "superseded by {}",
+            said(number)
+        );
         let by = world.state.superseded_by(&shown.id).and_then(place);
         assert_eq!(by, model.superseded_by(number), "what supersedes {}", said(number));
     }
@@ -1487,7 +1693,9 @@ fn compare_discoveries(world: &World, model: &Model) {
 
 fn compare_agent(world: &World, number: usize, expected: Option<&Agent>) {
     let agent = world.state.agent(&callboard::state::id::AgentId::trusted(AGENTS[number]));
-    let shown = agent.map(|one| (json!(one.current_tasks), one.is_present(), one.tasks_completed, one.tasks_failed));
+    let shown = agent.map(|one| {
+        (json!(one.current_tasks), one.is_present(), one.tasks_completed, one.tasks_failed)
+    });
     let wanted = expected.map(|one| {
         let holding: Vec<_> = one.holding.iter().map(|held| id(*held)).collect();
         (json!(holding), one.present, one.completed, one.failed)

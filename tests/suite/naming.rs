@@ -25,14 +25,19 @@ fn add(board: &Board, command: &mut Command) -> Finished {
     board.finish(command.args(["--json", "call", "create_task", r#"{"description": "d"}"#]))
 }
 
-/// A board of the broker before callboard, or none, whose next call is made by `command`, has only the other file.
+/// A board of the broker before callboard, or none, whose next call is made by `command`, has only
+/// the other file.
 #[track_caller]
 fn is_shown_in_other(board: &Board, mut command: Command) {
     let added = add(board, &mut command);
     assert!(added.status.success(), "{}", added.stderr);
     let tasks = document(board, OTHER)["tasks"].as_array().unwrap().len();
     assert!(!board.file(STATE_FILE).exists());
-    assert!(fs::read_to_string(board.file("config.toml")).unwrap().contains("state_file = \"board.json\""));
+    assert!(
+        fs::read_to_string(board.file("config.toml"))
+            .unwrap()
+            .contains("state_file = \"board.json\"")
+    );
     // Who says nothing uses the board's name.
     board.cli_ok("create_task", json!({"description": "d"}));
     assert_eq!(document(board, OTHER)["tasks"].as_array().unwrap().len(), tasks + 1);
@@ -58,7 +63,8 @@ fn option_environment_and_configuration_name_the_file() {
 
     let imported = Board::new();
     imported.make_dir();
-    let brokers = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/typescript-broker/mcp-state.json");
+    let brokers =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/typescript-broker/mcp-state.json");
     fs::copy(brokers, imported.file(STATE_FILE)).unwrap();
     let mut command = imported.command();
     command.arg("--state-file").arg(OTHER);
@@ -71,13 +77,25 @@ async fn library_names_the_file_and_records_it_with_the_rest() {
     let board = Board::new();
     let policy = Policy { lease_minutes: 7, ..Policy::default() };
     let program = Options::at(board.dir()).state_file(OTHER).policy(policy).open().unwrap();
-    program.call::<CreateTask>(TaskInput { description: "d".to_owned(), ..Default::default() }).await.unwrap();
+    program
+        .call::<CreateTask>(TaskInput { description: "d".to_owned(), ..Default::default() })
+        .await
+        .unwrap();
     assert_eq!(program.state_file(), board.file(OTHER));
-    assert_eq!(program.save_state().await.unwrap(), document(&board, OTHER)["seq"].as_u64().unwrap());
+    assert_eq!(
+        program.save_state().await.unwrap(),
+        document(&board, OTHER)["seq"].as_u64().unwrap()
+    );
     assert!(!board.file(STATE_FILE).exists());
     let other = Options::at(board.dir()).state_file("third.json").open().err().unwrap();
-    assert!(other.code() == "state_file_name" && other.to_string().contains("board.json"), "{other}");
-    assert_eq!(Options::at(board.dir()).state_file("a/b.json").open().err().unwrap().code(), "board_forbidden");
+    assert!(
+        other.code() == "state_file_name" && other.to_string().contains("board.json"),
+        "{other}"
+    );
+    assert_eq!(
+        Options::at(board.dir()).state_file("a/b.json").open().err().unwrap().code(),
+        "board_forbidden"
+    );
 }
 
 #[test]
@@ -105,7 +123,11 @@ fn file_is_renamed_once_no_process_is_left() {
     configure(&board, OTHER);
     let refused = board.cli("create_task", json!({"description": "d"}));
     assert_eq!(refused.code(), "state_file_name");
-    assert!(refused.stderr.contains(STATE_FILE) && refused.stderr.contains(OTHER), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains(STATE_FILE) && refused.stderr.contains(OTHER),
+        "{}",
+        refused.stderr
+    );
     leader.ok("create_task", json!({"id": "b", "description": "d"}));
     assert_eq!(board.tasks().len(), 2, "whoever was there goes on");
     assert!(!board.file(OTHER).exists());
@@ -131,14 +153,19 @@ fn name_that_another_file_has_is_refused() {
     fs::write(board.file(OTHER), "mine").unwrap();
     configure(&board, OTHER);
     let refused = board.cli("create_task", json!({"description": "d"}));
-    assert!(refused.code() == "state_file_name" && refused.stderr.contains("move"), "{}", refused.stderr);
+    assert!(
+        refused.code() == "state_file_name" && refused.stderr.contains("move"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(fs::read_to_string(board.file(OTHER)).unwrap(), "mine");
     fs::remove_file(board.file(OTHER)).unwrap();
     board.cli_ok("create_task", json!({"description": "d"}));
     assert_eq!(document(&board, OTHER)["tasks"].as_array().unwrap().len(), 2);
 }
 
-/// A brief process is not seen by the one that renames, and must not write under the old name afterwards.
+/// A brief process is not seen by the one that renames, and must not write under the old name
+/// afterwards.
 #[tokio::test]
 async fn process_that_missed_the_renaming_is_refused() {
     let board = Board::new();
@@ -156,8 +183,17 @@ async fn process_that_missed_the_renaming_is_refused() {
 #[test]
 fn bad_names_are_refused() {
     let long = format!("{}.json", "x".repeat(60));
-    let bad =
-        ["../x.json", "a/b.json", ".hidden.json", "lock", "journal.db", ".json", "a b.json", "replaced-1.json", &long];
+    let bad = [
+        "../x.json",
+        "a/b.json",
+        ".hidden.json",
+        "lock",
+        "journal.db",
+        ".json",
+        "a b.json",
+        "replaced-1.json",
+        &long,
+    ];
     for name in bad {
         let board = Board::new();
         let refused = board.finish(board.command().args(["--state-file", name, "add", "x"]));
@@ -166,7 +202,11 @@ fn bad_names_are_refused() {
         board.make_dir();
         configure(&board, name);
         let refused = board.cli("create_task", json!({"description": "d"}));
-        assert!(refused.code() == "bad_config" && refused.stderr.contains("board.json"), "{name}: {}", refused.stderr);
+        assert!(
+            refused.code() == "bad_config" && refused.stderr.contains("board.json"),
+            "{name}: {}",
+            refused.stderr
+        );
     }
 }
 
@@ -192,8 +232,10 @@ fn everything_that_names_the_file_uses_its_name() {
     assert_eq!(board.cli_ok("get_task", json!({"task_id": "a"}))["task"]["description"], "after");
     edit("\"available\"", "\"done\"");
     board.cli_ok("create_task", json!({"id": "b", "description": "d"}));
-    let names: Vec<_> = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    let rejected = |name: &&std::ffi::OsString| name.to_string_lossy().starts_with("board.json.rejected-");
+    let names: Vec<_> =
+        fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let rejected =
+        |name: &&std::ffi::OsString| name.to_string_lossy().starts_with("board.json.rejected-");
     assert_eq!(names.iter().filter(rejected).count(), 2, "{names:?}");
 
     // A backup takes the name along.
@@ -224,7 +266,8 @@ fn server_that_starts_alone_renames_the_file() {
     assert!(!board.file(STATE_FILE).exists());
 }
 
-/// Whichever process makes the board decides, and the other one is refused if it was asked for another name.
+/// Whichever process makes the board decides, and the other one is refused if it was asked for
+/// another name.
 #[test]
 fn processes_that_make_a_board_at_once_agree_on_the_name() {
     for _ in 0..8 {
@@ -239,7 +282,10 @@ fn processes_that_make_a_board_at_once_agree_on_the_name() {
         let is_agreed = other.wait().unwrap().success();
         let (made, absent) = if is_agreed { (OTHER, STATE_FILE) } else { (STATE_FILE, OTHER) };
         assert!(board.file(made).exists() && !board.file(absent).exists(), "{made}");
-        assert_eq!(document(&board, made)["tasks"].as_array().unwrap().len(), if is_agreed { 2 } else { 1 });
+        assert_eq!(
+            document(&board, made)["tasks"].as_array().unwrap().len(),
+            if is_agreed { 2 } else { 1 }
+        );
     }
 }
 
@@ -270,6 +316,7 @@ async fn file_is_looked_for_under_its_old_name_until_it_is_renamed() {
     assert_eq!(program.save_state().await.unwrap(), 2);
     let checks = board.finish(board.command().args(["--json", "doctor"])).value();
     let checks = checks["checks"].as_array().unwrap();
-    let check = checks.iter().find(|check| check["name"] == STATE_FILE).expect("a check of the file");
+    let check =
+        checks.iter().find(|check| check["name"] == STATE_FILE).expect("a check of the file");
     assert_eq!(check["verdict"], "ok", "{check}");
 }

@@ -42,7 +42,10 @@ fn task_of_a_killed_agent_goes_to_one_that_waits_and_its_late_result_is_kept() {
     let (mut dead, mut heir) = (board.mcp(), board.mcp());
     dead.register("dead");
     heir.register("heir");
-    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     dead.ok("claim_task", json!({"agent_id": "dead"}));
     dead.ok("start_task", json!({"agent_id": "dead", "task_id": id}));
     let waiting = heir.wait_in_claim("heir");
@@ -96,7 +99,10 @@ fn late_result_of_a_killed_agent_is_taken_when_nobody_took_the_task() {
     let (mut dead, mut leader) = (board.mcp(), board.mcp());
     leader.ok("init_coordination", json!({"goal": "g", "replace_goal": true}));
     dead.register("dead");
-    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     dead.ok("claim_task", json!({"agent_id": "dead"}));
     dead.kill();
     until(PATIENCE, "the lease ends", || {
@@ -104,7 +110,10 @@ fn late_result_of_a_killed_agent_is_taken_when_nobody_took_the_task() {
         (task["status"] == "available").then_some(())
     });
     let mut again = board.mcp();
-    again.ok("complete_task", json!({"agent_id": "dead", "task_id": id, "output": "late", "attempt": 1}));
+    again.ok(
+        "complete_task",
+        json!({"agent_id": "dead", "task_id": id, "output": "late", "attempt": 1}),
+    );
     let task = board.task(&id);
     assert_eq!((&task["status"], &task["result"]["output"]), (&json!("done"), &json!("late")));
     board.assert_file_is_the_replay();
@@ -115,7 +124,10 @@ fn claim_whose_reply_was_lost_is_answered_again_to_the_next_process() {
     let board = Board::new();
     let mut first = board.mcp();
     first.register("a");
-    let id = first.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    let id = first.ok("create_task", json!({"description": "d"}))["task"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     first.send("claim_task", json!({"agent_id": "a"}));
     until(PATIENCE, "the claim is made", || (board.task(&id)["status"] == "claimed").then_some(()));
     first.kill();
@@ -135,7 +147,9 @@ fn waiting_claim_is_answered_when_another_process_adds_a_task() {
     let mut latencies = Vec::new();
     for round in 0..9 {
         let waiting = worker.wait_in_claim("w");
-        let task = leader.ok("create_task", json!({"description": format!("round {round}")}))["task"]["id"].take();
+        let task = leader.ok("create_task", json!({"description": format!("round {round}")}))
+            ["task"]["id"]
+            .take();
         let start = Instant::now();
         let claim = worker.reply(waiting).unwrap().ok();
         latencies.push(start.elapsed());
@@ -150,7 +164,9 @@ fn waiting_claim_is_answered_when_another_process_adds_a_task() {
     }
     latencies.sort_unstable();
     let (median, worst) = (latencies[latencies.len() / 2], latencies[latencies.len() - 1]);
-    println!("waiting claim answered after another process's task: median {median:?}, worst {worst:?}");
+    println!(
+        "waiting claim answered after another process's task: median {median:?}, worst {worst:?}"
+    );
     assert!(worst < Duration::from_secs(5), "{latencies:?}");
 }
 
@@ -198,7 +214,10 @@ fn end_of_input_ends_a_waiting_claim_without_a_task() {
     let took = ended.min().unwrap();
     println!("end of input with a waiting claim: ended after {} ms at best", took.as_millis());
     assert!(took < Duration::from_secs(1), "{took:?}");
-    let id = other.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    let id = other.ok("create_task", json!({"description": "d"}))["task"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert_eq!(board.task(&id)["status"], "available");
 }
 
@@ -209,7 +228,7 @@ fn living(board: &Board) -> Vec<String> {
 }
 
 /// A process that only reads, and that has seen the board.
-pub fn watcher(board: &Board) -> Running {
+pub(crate) fn watcher(board: &Board) -> Running {
     let watch = watch(board, &["--json", "--since", "0"]);
     watch.line();
     watch
@@ -227,7 +246,11 @@ fn processes_that_stay_are_seen_to_live_while_they_do_and_those_of_one_call_are_
     board.cli_ok("register_agent", json!({"agent_id": "busy", "role": "worker"}));
     board.cli_ok("claim_task", json!({"agent_id": "busy"}));
     let mut claim = board.command();
-    let mut claim = claim.args(["--agent", "new", "claim", "--wait", "50"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut claim = claim
+        .args(["--agent", "new", "claim", "--wait", "50"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     until(PATIENCE, "it waits", || board.document()["agents"].get("new").map(drop));
     assert_eq!(living(&board), [""; 0], "a command");
     claim.kill().unwrap();
@@ -310,11 +333,16 @@ impl Inside {
 
     /// A write by another agent, which also records what time has brought.
     fn write(&self, handle: &Handle) {
-        self.ok(handle, "init_coordination", json!({"goal": "time has passed", "replace_goal": true}));
+        self.ok(
+            handle,
+            "init_coordination",
+            json!({"goal": "time has passed", "replace_goal": true}),
+        );
     }
 }
 
-/// Whether a process that comes 76 s from now records that nobody ran. `signs` is what becomes of the presence files.
+/// Whether a process that comes 76 s from now records that nobody ran. `signs` is what becomes of
+/// the presence files.
 fn records_a_step(board: &Board, signs: impl Fn(&Path)) -> bool {
     let inside = Inside::by(ManualClock::after(Duration::from_secs(76)));
     living(board).iter().for_each(|name| signs(&board.file("run").join(name)));
@@ -368,7 +396,8 @@ fn process_that_must_write_nothing_leaves_no_sign_of_its_life() {
 #[test]
 fn silent_agent_whose_process_lives_keeps_its_task_and_is_shown_as_quiet() {
     let (board, inside) = (Board::new(), Inside::new());
-    let (living, other) = (inside.participant(&board, Stay::Presence, 1), inside.participant(&board, Stay::Brief, 2));
+    let (living, other) =
+        (inside.participant(&board, Stay::Presence, 1), inside.participant(&board, Stay::Brief, 2));
     let id = inside.claim(&living);
     inside.clock.advance(29 * MINUTE);
     inside.write(&other);
@@ -397,7 +426,11 @@ fn silent_agent_without_a_living_process_loses_its_task() {
     inside.clock.advance(2 * MINUTE);
     inside.write(&passing);
     let task = board.task(&id);
-    assert_eq!((&task["status"], &task["attempts"][0]["outcome"]), (&json!("available"), &json!("expired")), "{task}");
+    assert_eq!(
+        (&task["status"], &task["attempts"][0]["outcome"]),
+        (&json!("available"), &json!("expired")),
+        "{task}"
+    );
 }
 
 #[test]
@@ -433,7 +466,11 @@ fn sleep_of_the_machine_ends_no_lease_also_when_a_command_comes_before_those_who
     inside.write(&slept);
     inside.write(&inside.participant(&board, Stay::Brief, 3));
     assert_eq!(board.task(&id)["status"], "claimed");
-    let steps = board.events().iter().filter(|recorded| matches!(recorded.event, Event::ClockStepped { .. })).count();
+    let steps = board
+        .events()
+        .iter()
+        .filter(|recorded| matches!(recorded.event, Event::ClockStepped { .. }))
+        .count();
     assert_eq!(steps, 1, "once for all");
 }
 
@@ -444,11 +481,16 @@ fn idle_process_notices_the_death_of_one_it_never_heard_of() {
     idle.ok("init_coordination", json!({"goal": "g", "replace_goal": true}));
     let mut dead = board.mcp();
     dead.register("dead");
-    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     dead.ok("claim_task", json!({"agent_id": "dead"}));
     dead.kill();
     // Nobody calls, so only the state file shows it.
-    until(PATIENCE, "the task is available", || (board.task(&id)["status"] == "available").then_some(()));
+    until(PATIENCE, "the task is available", || {
+        (board.task(&id)["status"] == "available").then_some(())
+    });
 }
 
 #[test]
@@ -472,9 +514,13 @@ fn waiting_for_events_ends_without_a_board_and_beyond_its_head_and_never_is_endl
 #[test]
 fn auto_shares_no_name_with_a_process_that_came_between() {
     let board = Board::new();
-    let start = |dir: &Board| crate::harness::Client::start(dir.command().args(["mcp", "--agent", "auto"]));
+    let start =
+        |dir: &Board| crate::harness::Client::start(dir.command().args(["mcp", "--agent", "auto"]));
     let (mut first, mut second) = (start(&board), start(&board));
-    let id = first.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    let id = first.ok("create_task", json!({"description": "d"}))["task"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     // A refused call registers nobody, so it does not occupy the name.
     first.call("update_task", json!({"task_id": id, "priority": 1}));
     let claim = second.ok("claim_task", json!({}));
@@ -507,7 +553,8 @@ fn listener_hears_of_a_board_that_another_process_makes_later() {
         board.cli_ok("create_task", json!({"description": "d"}));
         let mut kinds = Vec::new();
         while kinds.last() != Some(&"tasks_created") {
-            let item = tokio::time::timeout(PATIENCE, listener.next()).await.expect("an event").unwrap();
+            let item =
+                tokio::time::timeout(PATIENCE, listener.next()).await.expect("an event").unwrap();
             kinds.push(item.recorded.event.kind());
         }
         kinds
@@ -518,7 +565,10 @@ fn listener_hears_of_a_board_that_another_process_makes_later() {
 #[test]
 fn first_claim_of_an_agent_that_nobody_registered_waits() {
     let board = Board::new();
-    board.cli_ok("create_task", json!({"description": "in work, so that there is something to wait for"}));
+    board.cli_ok(
+        "create_task",
+        json!({"description": "in work, so that there is something to wait for"}),
+    );
     board.cli_ok("register_agent", json!({"agent_id": "busy", "role": "worker"}));
     board.cli_ok("claim_task", json!({"agent_id": "busy"}));
     let mut claim = board.command();
@@ -543,7 +593,11 @@ fn nobody_goes_on_waiting_because_the_queue_was_full_when_it_was_to_end() {
     inside.ok(&handle, "register_agent", json!({"agent_id": "a", "role": "worker"}));
     inside.runtime.block_on(async {
         let caller = Caller::default();
-        let mut claim = Box::pin(handle.call("claim_task", json!({"agent_id": "a", "wait_seconds": 50}), &caller));
+        let mut claim = Box::pin(handle.call(
+            "claim_task",
+            json!({"agent_id": "a", "wait_seconds": 50}),
+            &caller,
+        ));
         assert!(!is_done(&mut claim));
         let (begins, begun) = channel();
         let (ends, ended) = channel::<()>();
@@ -564,7 +618,8 @@ fn nobody_goes_on_waiting_because_the_queue_was_full_when_it_was_to_end() {
         }
         handle.stop_waiting();
         ends.send(()).unwrap();
-        let answer = tokio::time::timeout(Duration::from_secs(20), claim).await.expect("it waits no longer");
+        let answer =
+            tokio::time::timeout(Duration::from_secs(20), claim).await.expect("it waits no longer");
         assert_eq!(answer.unwrap()["task"], Value::Null);
     });
 }
@@ -619,7 +674,8 @@ fn was_here(threads: &Mutex<HashSet<ThreadId>>) -> bool {
     std::mem::take(&mut *threads.lock().unwrap()).contains(&thread::current().id())
 }
 
-/// Calls until the participant serves calls on the caller's thread. Slow work there would end that for a while.
+/// Calls until the participant serves calls on the caller's thread. Slow work there would end that
+/// for a while.
 fn be_alone(inside: &Inside, handle: &Handle, threads: &Mutex<HashSet<ThreadId>>) {
     let served_here = || {
         inside.ok(handle, "create_task", json!({"description": "d"}));
@@ -642,7 +698,8 @@ fn lone_caller_is_served_on_its_own_thread_and_several_in_their_order_on_the_wri
     assert!(!was_here(&threads), "the board was made on the caller's thread");
     be_alone(&inside, &handle, &threads);
 
-    let (one, two, three) = (create("a", json!([])), create("b", json!(["a"])), create("c", json!(["b"])));
+    let (one, two, three) =
+        (create("a", json!([])), create("b", json!(["a"])), create("c", json!(["b"])));
     let together = inside.runtime.block_on(async { tokio::join!(one, two, three) });
     assert!(together.0.is_ok() && together.1.is_ok() && together.2.is_ok(), "{together:?}");
     assert!(!was_here(&threads), "one of several was served as if it were alone");
@@ -661,8 +718,10 @@ fn what_a_client_sends_at_once_is_done_in_its_order_by_a_process_that_was_alone(
         client.ok("get_status", json!({}));
         let id = |number: usize| format!("t{burst}-{number}");
         let behind = |number: usize| number.checked_sub(1).map(id).into_iter().collect::<Vec<_>>();
-        let create = |number| json!({"id": id(number), "description": "d", "dependencies": behind(number)});
-        let sent: Vec<_> = (0..5).map(|number| client.send("create_task", create(number))).collect();
+        let create =
+            |number| json!({"id": id(number), "description": "d", "dependencies": behind(number)});
+        let sent: Vec<_> =
+            (0..5).map(|number| client.send("create_task", create(number))).collect();
         for request in sent {
             client.reply(request).unwrap().ok();
         }
@@ -679,7 +738,12 @@ fn lone_caller_does_not_put_a_deleted_board_back_on_its_own_thread() {
         be_alone(&inside, &handle, &threads);
         let empty = board.base().join("empty");
         fs::DirBuilder::new().mode(0o700).create(&empty).unwrap();
-        let lock = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(empty.join("lock")).unwrap();
+        let lock = fs::OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(empty.join("lock"))
+            .unwrap();
         lock.lock().unwrap();
         rustix::fs::renameat_with(CWD, &empty, CWD, board.dir(), RenameFlags::EXCHANGE).unwrap();
         let arguments = if tool == "get_status" { json!({}) } else { json!({"description": "e"}) };
@@ -709,11 +773,19 @@ fn lone_caller_overtakes_no_listener_that_began_before_it() {
         let caller = Caller::default();
         let heard = inside.runtime.block_on(async {
             let create = json!({"id": format!("u{number}"), "description": "d"});
-            let (listener, created) =
-                tokio::join!(handle.listen(None, EventFilter::default()), handle.call("create_task", create, &caller));
+            let (listener, created) = tokio::join!(
+                handle.listen(None, EventFilter::default()),
+                handle.call("create_task", create, &caller)
+            );
             created.unwrap();
             let mut listener = listener.unwrap();
-            tokio::time::timeout(PATIENCE, listener.next()).await.expect("an event").unwrap().recorded.event.kind()
+            tokio::time::timeout(PATIENCE, listener.next())
+                .await
+                .expect("an event")
+                .unwrap()
+                .recorded
+                .event
+                .kind()
         });
         assert_eq!(heard, "tasks_created");
     }

@@ -1,4 +1,5 @@
-//! Features for a person at a terminal: a live feed, the manual, progress, and every command over a server.
+//! Features for a person at a terminal: a live feed, the manual, progress, and every command over a
+//! server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -19,7 +20,7 @@ const USAGE: i32 = 2;
 const FAILED: i32 = 3;
 
 /// A command that runs until it is told to end, and the lines that it prints.
-pub struct Running {
+pub(crate) struct Running {
     process: Child,
     lines: Receiver<String>,
     complaints: Receiver<String>,
@@ -34,7 +35,7 @@ impl Running {
     }
 
     #[track_caller]
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
@@ -74,7 +75,9 @@ impl Drop for Running {
 
 fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
-    thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    thread::spawn(move || {
+        BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
     lines
 }
 
@@ -86,7 +89,12 @@ fn run(board: &Board, arguments: &[&str]) -> Finished {
 fn says(board: &Board, arguments: &[&str]) -> String {
     let finished = run(board, arguments);
     let code = finished.status.code();
-    assert_eq!((code, finished.stderr.as_str()), (Some(0), ""), "{arguments:?}: {}", finished.stdout);
+    assert_eq!(
+        (code, finished.stderr.as_str()),
+        (Some(0), ""),
+        "{arguments:?}: {}",
+        finished.stdout
+    );
     finished.stdout
 }
 
@@ -103,7 +111,7 @@ fn contains(text: &str, parts: &[&str]) {
     }
 }
 
-pub fn watch(board: &Board, arguments: &[&str]) -> Running {
+pub(crate) fn watch(board: &Board, arguments: &[&str]) -> Running {
     Running::start(board.command().arg("watch").args(arguments))
 }
 
@@ -158,8 +166,9 @@ fn watch_filters_by_task_kind_and_agent() {
     let board = Board::new();
     do_one(&board, "a", "w");
     do_one(&board, "b", "v");
-    let kinds =
-        |arguments: &[&str], count| watch(&board, &[&["--since", "0", "--json"], arguments].concat()).kinds(count);
+    let kinds = |arguments: &[&str], count| {
+        watch(&board, &[&["--since", "0", "--json"], arguments].concat()).kinds(count)
+    };
     assert_eq!(kinds(&["--task", "b"], 3), ["tasks_created", "claimed", "completed"]);
     assert_eq!(
         kinds(&["--kind", "completed", "--kind", "claimed"], 4),
@@ -172,11 +181,17 @@ fn watch_filters_by_task_kind_and_agent() {
 #[test]
 fn an_unknown_kind_is_refused_and_the_kinds_are_named() {
     let board = Board::new();
-    fails(&run(&board, &["watch", "--kind", "claim"]), USAGE, &["claim", "lease_expired", "tasks_created"]);
+    fails(
+        &run(&board, &["watch", "--kind", "claim"]),
+        USAGE,
+        &["claim", "lease_expired", "tasks_created"],
+    );
     says(&board, &["add", "x"]);
     let asked = Instant::now();
-    let refused =
-        board.cli("wait_for_events", json!({"kinds": ["claimed", "claim"], "since_seq": 9, "wait_seconds": 50}));
+    let refused = board.cli(
+        "wait_for_events",
+        json!({"kinds": ["claimed", "claim"], "since_seq": 9, "wait_seconds": 50}),
+    );
     assert!(asked.elapsed() < Duration::from_secs(30));
     assert_eq!((refused.status.code(), refused.code().as_str()), (Some(REFUSED), "unknown_kind"));
     contains(&refused.stderr, &["`claim`", "lease_expired"]);
@@ -192,12 +207,15 @@ fn what_agents_write_cannot_steer_the_terminal_of_a_watcher() {
     says(&board, &["--agent", "w", "discoveries", "add", evil, "--tag", evil]);
     says(&board, &["--agent", "w", "fail", "a", evil, "--permanent"]);
     let events = board.events().len();
-    let (told, json) = (watch(&board, &["--since", "0"]), watch(&board, &["--since", "0", "--json"]));
+    let (told, json) =
+        (watch(&board, &["--since", "0"]), watch(&board, &["--since", "0", "--json"]));
     let mut printed: Vec<_> = (0..events).map(|_| told.line()).collect();
     let each: Vec<_> = (0..events).map(|_| json.line()).collect();
     assert!(printed.iter().all(|line| line.starts_with("20")), "{printed:#?}");
     let kept = "\u{fffd}31m\u{fffd}cod\u{fffd}\nx\nw claimed everything";
-    assert!(each.iter().any(|line| serde_json::from_str::<Value>(line).unwrap()["content"] == kept));
+    assert!(
+        each.iter().any(|line| serde_json::from_str::<Value>(line).unwrap()["content"] == kept)
+    );
     printed.extend(each);
     printed.push(says(&board, &["discoveries"]).replace('\n', ""));
     for line in printed {
@@ -209,7 +227,8 @@ fn what_agents_write_cannot_steer_the_terminal_of_a_watcher() {
 fn watch_ends_when_its_reader_leaves_even_if_nothing_happens() {
     let board = Board::new();
     says(&board, &["add", "x"]);
-    let mut child = board.command().arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        board.command().arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let status = until(PATIENCE, "watch ends", || child.try_wait().unwrap());
     let mut complaints = String::new();
@@ -221,7 +240,10 @@ fn watch_ends_when_its_reader_leaves_even_if_nothing_happens() {
 fn discoveries_are_added_and_shown() {
     let board = Board::new();
     assert_eq!(says(&board, &["discoveries"]), "no discoveries\n");
-    let id = says(&board, &["--agent", "w", "discoveries", "add", "the cache lies", "--tag", "cache", "--tag", "ci"]);
+    let id = says(
+        &board,
+        &["--agent", "w", "discoveries", "add", "the cache lies", "--tag", "cache", "--tag", "ci"],
+    );
     assert!(id.starts_with("disc-"), "{id}");
     says(&board, &["discoveries", "add", "tests need git", "--key", "k"]);
     says(&board, &["discoveries", "add", "tests need git", "--key", "k"]);
@@ -229,7 +251,8 @@ fn discoveries_are_added_and_shown() {
     contains(&all, &["w ", "[cache, ci]: the cache lies", "human ", ": tests need git"]);
     assert_eq!(all.lines().count(), 2, "{all}");
     assert_eq!(says(&board, &["discoveries", "--tag", "cache"]).lines().count(), 1);
-    let newest: Value = serde_json::from_str(&says(&board, &["discoveries", "--limit", "1", "--json"])).unwrap();
+    let newest: Value =
+        serde_json::from_str(&says(&board, &["discoveries", "--limit", "1", "--json"])).unwrap();
     assert_eq!(newest["discoveries"][0]["content"], "tests need git");
     fails(&run(&board, &["discoveries", "add", " "]), REFUSED, &["content must not be empty"]);
     fails(&run(&board, &["discoveries", "--tag", "x", "add", "y"]), USAGE, &["--tag"]);
@@ -239,12 +262,26 @@ fn discoveries_are_added_and_shown() {
 fn the_manual_is_complete() {
     let board = Board::new();
     let page = says(&board, &["man"]);
-    let sections = ["NAME", "SYNOPSIS", "OPTIONS", "SUBCOMMANDS", "EXIT STATUS", "ENVIRONMENT", "FILES", "VERSION"];
+    let sections = [
+        "NAME",
+        "SYNOPSIS",
+        "OPTIONS",
+        "SUBCOMMANDS",
+        "EXIT STATUS",
+        "ENVIRONMENT",
+        "FILES",
+        "VERSION",
+    ];
     for section in sections {
         let heading = [format!(".SH {section}\n"), format!(".SH \"{section}\"\n")];
-        assert!(heading.iter().any(|heading| page.contains(heading.as_str())), "no section {section}: {page}");
+        assert!(
+            heading.iter().any(|heading| page.contains(heading.as_str())),
+            "no section {section}: {page}"
+        );
     }
-    for name in ["COORDINATION_DIR", "CALLBOARD_LOG", "CALLBOARD_SERVER", "CALLBOARD_TOKEN", "NO_COLOR"] {
+    for name in
+        ["COORDINATION_DIR", "CALLBOARD_LOG", "CALLBOARD_SERVER", "CALLBOARD_TOKEN", "NO_COLOR"]
+    {
         contains(&page, &[name]);
     }
     contains(&page, &["journal.db", "serve.token", "the command line is wrong"]);
@@ -254,8 +291,10 @@ fn the_manual_is_complete() {
     let (_, commands) = help.split_once("Commands:").unwrap();
     let (commands, _) = commands.split_once("Options:").unwrap();
     let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names: Vec<_> =
-        names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    let names: Vec<_> = names
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
     assert!(names.len() > 20, "{help}");
     for name in names {
         let page = std::fs::read_to_string(dir.join(format!("callboard-{name}.1"))).unwrap();
@@ -272,7 +311,8 @@ fn the_manual_is_complete() {
 #[test]
 fn the_manual_is_sound_for_groff() {
     let board = Board::new();
-    let installed = Command::new("groff").arg("--version").output().is_ok_and(|output| output.status.success());
+    let installed =
+        Command::new("groff").arg("--version").output().is_ok_and(|output| output.status.success());
     if !available("groff", (!installed).then_some("groff is not installed")) {
         return;
     }
@@ -280,7 +320,11 @@ fn the_manual_is_sound_for_groff() {
     says(&board, &["man", "--out", dir.to_str().unwrap()]);
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        let output = Command::new("groff").args(["-man", "-ww", "-Tutf8", "-z"]).arg(&path).output().unwrap();
+        let output = Command::new("groff")
+            .args(["-man", "-ww", "-Tutf8", "-z"])
+            .arg(&path)
+            .output()
+            .unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", path.display());
     }
 }
@@ -292,8 +336,16 @@ fn refusals_name_commands_unless_operations_were_called() {
     says(&board, &["--agent", "w", "claim", "a"]);
     let refused = run(&board, &["--agent", "v", "start", "a"]);
     fails(&refused, REFUSED, &["held by `w`", "claim another with `callboard --agent v claim`"]);
-    fails(&run(&board, &["show", "claim_task"]), REFUSED, &["no task `claim_task`; see `callboard tasks`"]);
-    fails(&run(&board, &["call", "start_task", r#"{"task_id":"a"}"#]), REFUSED, &["claim another with claim_task"]);
+    fails(
+        &run(&board, &["show", "claim_task"]),
+        REFUSED,
+        &["no task `claim_task`; see `callboard tasks`"],
+    );
+    fails(
+        &run(&board, &["call", "start_task", r#"{"task_id":"a"}"#]),
+        REFUSED,
+        &["claim another with claim_task"],
+    );
     let empty = run(&board, &["--agent", "v", "claim"]);
     assert_eq!(empty.status.code(), Some(REFUSED));
     contains(&empty.stdout, &["next: call `callboard --agent v claim` again with --wait 50"]);
@@ -306,14 +358,24 @@ fn on_a_terminal(board: &Board, arguments: &str) -> Option<String> {
 }
 
 fn terminal(board: &Board, arguments: &str) -> Option<Command> {
-    let installed = Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success());
+    let installed = Command::new("script")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !available("script", (!installed).then_some("script (util-linux) is not installed")) {
         return None;
     }
     let mut command = Command::new("script");
     let typed = format!("{} {arguments}", env!("CARGO_BIN_EXE_callboard"));
-    command.args(["-qec", &typed, "/dev/null"]).env("COORDINATION_DIR", board.dir()).env("HOME", board.base());
-    command.env("TERM", "xterm").env_remove("NO_COLOR").current_dir(board.base()).stdin(Stdio::null());
+    command
+        .args(["-qec", &typed, "/dev/null"])
+        .env("COORDINATION_DIR", board.dir())
+        .env("HOME", board.base());
+    command
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .current_dir(board.base())
+        .stdin(Stdio::null());
     Some(command)
 }
 
@@ -372,13 +434,31 @@ fn a_servers_address_is_checked_before_anything_is_sent() {
         }
     }
     for command in ["doctor", "mcp", "serve"] {
-        fails(&run(&board, &["--server", "http://127.0.0.1:1", command]), USAGE, &[command, "leave --server out"]);
+        fails(
+            &run(&board, &["--server", "http://127.0.0.1:1", command]),
+            USAGE,
+            &[command, "leave --server out"],
+        );
     }
-    for (command, is_shown) in [("mcp", false), ("serve", false), ("guard", false), ("status", true)] {
-        assert_eq!(run(&board, &[command, "--help"]).stdout.contains("--server"), is_shown, "{command}");
+    for (command, is_shown) in
+        [("mcp", false), ("serve", false), ("guard", false), ("status", true)]
+    {
+        assert_eq!(
+            run(&board, &[command, "--help"]).stdout.contains("--server"),
+            is_shown,
+            "{command}"
+        );
     }
-    fails(&run(&board, &["token", "add", "--server", "http://127.0.0.1:1"]), USAGE, &["token", "leave --server out"]);
-    fails(&run(&board, &["--server", "http://127.0.0.1:1", "connect", "claude"]), USAGE, &["leave --server out"]);
+    fails(
+        &run(&board, &["token", "add", "--server", "http://127.0.0.1:1"]),
+        USAGE,
+        &["token", "leave --server out"],
+    );
+    fails(
+        &run(&board, &["--server", "http://127.0.0.1:1", "connect", "claude"]),
+        USAGE,
+        &["leave --server out"],
+    );
     let missing = ["--server", "http://127.0.0.1:1", "--token-file", "nowhere", "status"];
     fails(&run(&board, &missing), USAGE, &["--token-file", "nowhere"]);
     let empty = board.finish(board.command().arg("status").env("CALLBOARD_SERVER", ""));
@@ -438,12 +518,20 @@ fn each_answer_of_a_server_says_what_to_do() {
         ("307 Temporary Redirect", "not_a_server", &["HTTP status 307"]),
         ("503 Service Unavailable", "overloaded", &["try again"]),
         ("502 Bad Gateway", "unknown_outcome", &["HTTP status 502", "look before you repeat it"]),
-        ("504 Gateway Timeout", "unknown_outcome", &["HTTP status 504", "look before you repeat it"]),
+        (
+            "504 Gateway Timeout",
+            "unknown_outcome",
+            &["HTTP status 504", "look before you repeat it"],
+        ),
         ("200 OK", "not_a_server", &["no callboard server"]),
     ];
     for (status, code, parts) in expected {
         let (url, _requests) = canned(http(status, "<html>"));
-        fails(&run(&board, &["--server", &url, "status"]), FAILED, &[parts, &["http://127.0.0.1:"]].concat());
+        fails(
+            &run(&board, &["--server", &url, "status"]),
+            FAILED,
+            &[parts, &["http://127.0.0.1:"]].concat(),
+        );
         let finished = run(&board, &["--server", &url, "--json", "status"]);
         assert_eq!((finished.status.code(), finished.code().as_str()), (Some(FAILED), code));
     }
@@ -476,7 +564,9 @@ fn a_server_is_told_who_calls_and_from_where() {
         board.finish(&mut command);
         let request = requests.recv_timeout(PATIENCE).unwrap();
         let field = |name: &str| {
-            let value = request.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
+            let value = request
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
             value.unwrap_or_default()
         };
         let body: Value = serde_json::from_str(request.lines().last().unwrap()).unwrap();
@@ -489,10 +579,16 @@ fn a_server_is_told_who_calls_and_from_where() {
         ("Bearer of-the-board", &json!("ada"), &json!("topic"))
     );
     assert!(caller["worktree"].as_str().is_some_and(|root| root.starts_with('/')), "{caller}");
-    assert_eq!((&body["method"], &body["params"]), (&json!("start_task"), &json!({"task_id": "a"})));
+    assert_eq!(
+        (&body["method"], &body["params"]),
+        (&json!("start_task"), &json!({"task_id": "a"}))
+    );
     let (token, caller, _) = asked(&["status"], Some("of-the-variable"));
     assert_eq!((token.as_str(), &caller["agent"]), ("Bearer of-the-variable", &json!("human")));
-    assert_eq!(asked(&["--token-file", "token", "status"], Some("of-the-variable")).0, "Bearer of-the-file");
+    assert_eq!(
+        asked(&["--token-file", "token", "status"], Some("of-the-variable")).0,
+        "Bearer of-the-file"
+    );
 }
 
 /// `callboard serve` on a board.
@@ -523,9 +619,11 @@ impl Served {
 
 /// The text without times, and without lines that tell how long ago something was.
 fn timeless(text: &str) -> String {
-    let is_time = |word: &&str| word.trim_start_matches('(').starts_with("20") && word.contains('T');
+    let is_time =
+        |word: &&str| word.trim_start_matches('(').starts_with("20") && word.contains('T');
     let lines = text.lines().filter(|line| !line.contains("just now") && !line.contains(" ago"));
-    let lines = lines.map(|line| line.split(' ').filter(|word| !is_time(word)).collect::<Vec<_>>().join(" "));
+    let lines = lines
+        .map(|line| line.split(' ').filter(|word| !is_time(word)).collect::<Vec<_>>().join(" "));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -539,7 +637,18 @@ fn every_command_does_over_a_server_what_it_does_here() {
     }
     let commands: [&[&str]; 42] = [
         &["status"],
-        &["add", "what is to be done", "--id", "a", "--title", "A", "--priority", "2", "--file", "x.md"],
+        &[
+            "add",
+            "what is to be done",
+            "--id",
+            "a",
+            "--title",
+            "A",
+            "--priority",
+            "2",
+            "--file",
+            "x.md",
+        ],
         &["add", "again", "--id", "a"],
         &["add", "--batch", "batch.json"],
         &["tasks"],
@@ -583,7 +692,8 @@ fn every_command_does_over_a_server_what_it_does_here() {
     ];
     for arguments in commands {
         let (one, other) = (run(&here, arguments), server.run(&elsewhere, arguments));
-        let seen = |ran: &Finished| (ran.status.code(), timeless(&ran.stdout), timeless(&ran.stderr));
+        let seen =
+            |ran: &Finished| (ran.status.code(), timeless(&ran.stdout), timeless(&ran.stderr));
         assert_eq!(seen(&other), seen(&one), "{arguments:?}");
     }
     let made = server.run(&elsewhere, &["init", "ship it"]);
@@ -598,8 +708,9 @@ fn a_claim_waits_over_a_server() {
     let server = Served::start(&board, "127.0.0.1:0");
     says(&board, &["add", "x", "--id", "a"]);
     assert_eq!(server.run(&elsewhere, &["--agent", "v", "claim"]).status.code(), Some(0));
-    let mut waiting =
-        Running::start(server.command(&elsewhere).args(["--agent", "w", "--json", "claim", "--wait", "50"]));
+    let mut waiting = Running::start(
+        server.command(&elsewhere).args(["--agent", "w", "--json", "claim", "--wait", "50"]),
+    );
     // It gets the task whether it is waiting already or not.
     says(&board, &["add", "y", "--id", "b"]);
     assert_eq!(waiting.event()["task"]["id"], "b");
@@ -611,9 +722,11 @@ fn watch_over_a_server_outlives_the_server() {
     let (board, elsewhere) = (Board::new(), Board::new());
     says(&board, &["add", "first"]);
     let mut server = Served::start(&board, "127.0.0.1:0");
-    let mut watch = Running::start(server.command(&elsewhere).args(["watch", "--json", "--since", "0"]));
+    let mut watch =
+        Running::start(server.command(&elsewhere).args(["watch", "--json", "--since", "0"]));
     do_one(&board, "a", "w");
-    let mut seqs: Vec<_> = board.events().iter().map(|_| watch.event()["seq"].as_u64().unwrap()).collect();
+    let mut seqs: Vec<_> =
+        board.events().iter().map(|_| watch.event()["seq"].as_u64().unwrap()).collect();
     server.running.signal(Signal::KILL);
     server.running.process.wait().unwrap();
     contains(&watch.complaint(), &["was cut", &format!("after event {}", seqs.len())]);
@@ -631,22 +744,27 @@ fn watch_over_a_server_outlives_the_server() {
     assert!(!elsewhere.dir().exists());
 }
 
-/// A proxy that cuts every WebSocket as soon as it is subscribed. Returns its address, and a channel that reports each
-/// cut.
+/// A proxy that cuts every WebSocket as soon as it is subscribed. Returns its address, and a
+/// channel that reports each cut.
 fn cutting(server: &str) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (server, (sender, cuts)) = (server.strip_prefix("http://").unwrap().to_owned(), channel());
     thread::spawn(move || {
         for stream in listener.incoming() {
-            let (near, far, sender) = (stream.unwrap(), TcpStream::connect(&server).unwrap(), sender.clone());
+            let (near, far, sender) =
+                (stream.unwrap(), TcpStream::connect(&server).unwrap(), sender.clone());
             thread::spawn(move || cut_once_subscribed(near, far, &sender));
         }
     });
     (url, cuts)
 }
 
-fn cut_once_subscribed(mut near: TcpStream, mut far: TcpStream, cut: &Sender<()>) -> std::io::Result<()> {
+fn cut_once_subscribed(
+    mut near: TcpStream,
+    mut far: TcpStream,
+    cut: &Sender<()>,
+) -> std::io::Result<()> {
     let (mut from, mut to) = (near.try_clone()?, far.try_clone()?);
     let upwards = thread::spawn(move || std::io::copy(&mut from, &mut to));
     let (mut bytes, mut is_socket) = ([0; 16_384], false);
@@ -689,11 +807,13 @@ fn watch_over_a_server_filters_and_ends_with_its_reader() {
     do_one(&board, "a", "w");
     do_one(&board, "b", "v");
     let mut command = server.command(&elsewhere);
-    let filtered =
-        Running::start(command.args(["watch", "--since", "0", "--task", "b", "--kind", "claimed", "--by", "v"]));
+    let filtered = Running::start(
+        command.args(["watch", "--since", "0", "--task", "b", "--kind", "claimed", "--by", "v"]),
+    );
     contains(&filtered.line(), &["v claimed b, attempt 1"]);
     let mut command = server.command(&elsewhere);
-    let mut child = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child =
+        command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     drop(child.stdout.take());
     let status = until(PATIENCE, "watch ends", || child.try_wait().unwrap());
     assert_eq!(status.code(), Some(0));
@@ -739,10 +859,15 @@ fn a_line_that_an_agent_has_written_is_not_taken_for_the_boards() {
     assert!(!shown.lines().any(|line| line.starts_with("deadlocked:")), "{shown}");
     board.cli_ok("create_task", json!({"id": "t", "description": "d", "max_attempts": 1}));
     board.cli_ok("claim_task", json!({"agent_id": "a", "task_id": "t"}));
-    let failed = json!({"agent_id": "a", "task_id": "t", "error": "e\nclaimable: now", "retryable": false});
+    let failed =
+        json!({"agent_id": "a", "task_id": "t", "error": "e\nclaimable: now", "retryable": false});
     board.cli_ok("fail_task", failed);
     let shown = board.finish(board.command().args(["explain", "t"])).stdout;
-    assert!(shown.contains("claimable: now") && !shown.lines().any(|line| line.starts_with("claimable:")), "{shown}");
+    assert!(
+        shown.contains("claimable: now")
+            && !shown.lines().any(|line| line.starts_with("claimable:")),
+        "{shown}"
+    );
 }
 
 /// A terminal that does not report its width, and a narrow one.
@@ -758,17 +883,28 @@ fn tables_keep_ids_whole_and_cut_what_comes_last() {
     board.cli_ok("create_task", json!({"id": id, "title": title, "description": "d"}));
     let shown = |columns: u16| {
         let own = env!("CARGO_BIN_EXE_callboard");
-        let line = format!("stty cols {columns}; exec '{own}' --dir '{}' tasks", board.dir().display());
+        let line =
+            format!("stty cols {columns}; exec '{own}' --dir '{}' tasks", board.dir().display());
         let mut terminal = Command::new("script");
-        terminal.args(["-qec", &line, "/dev/null"]).env("NO_COLOR", "1").env("HOME", board.base()).stdin(Stdio::null());
+        terminal
+            .args(["-qec", &line, "/dev/null"])
+            .env("NO_COLOR", "1")
+            .env("HOME", board.base())
+            .stdin(Stdio::null());
         let finished = board.finish(&mut terminal);
         assert!(finished.status.success(), "{}", finished.stdout);
         finished.stdout.lines().map(|line| line.trim_end().to_owned()).collect()
     };
     let unknown: Vec<String> = shown(0);
-    assert!(unknown.len() == 2 && unknown[1].starts_with(id) && unknown[1].ends_with(title), "{unknown:?}");
+    assert!(
+        unknown.len() == 2 && unknown[1].starts_with(id) && unknown[1].ends_with(title),
+        "{unknown:?}"
+    );
     let narrow: Vec<String> = shown(80);
-    assert!(narrow.len() == 2 && narrow[1].starts_with(id) && narrow[1].ends_with('…'), "{narrow:?}");
+    assert!(
+        narrow.len() == 2 && narrow[1].starts_with(id) && narrow[1].ends_with('…'),
+        "{narrow:?}"
+    );
     assert!(narrow.iter().all(|line| line.chars().count() <= 80), "{narrow:?}");
 }
 
@@ -777,10 +913,15 @@ fn a_server_that_turns_a_call_away_is_heard() {
     let (board, elsewhere) = (Board::new(), Board::new());
     let mut server = Served::start(&board, "127.0.0.1:0");
     let owner = server.token.clone();
-    let token =
-        |arguments: &[&str]| says(&board, &[&["token", "add"], arguments].concat()).lines().next().unwrap().to_owned();
+    let token = |arguments: &[&str]| {
+        says(&board, &[&["token", "add"], arguments].concat()).lines().next().unwrap().to_owned()
+    };
     server.token = token(&["--agent", "alice"]);
-    fails(&server.run(&elsewhere, &["--agent", "bob", "claim"]), REFUSED, &["token `alice`", "leave --agent out"]);
+    fails(
+        &server.run(&elsewhere, &["--agent", "bob", "claim"]),
+        REFUSED,
+        &["token `alice`", "leave --agent out"],
+    );
     let refused = server.run(&elsewhere, &["--json", "--agent", "bob", "claim"]);
     assert_eq!((refused.status.code(), refused.code().as_str()), (Some(REFUSED), "token_agent"));
     server.token = token(&["--name", "loose"]);
@@ -793,14 +934,19 @@ fn a_server_that_turns_a_call_away_is_heard() {
     fails(&server.run(&elsewhere, &["status"]), FAILED, &["the token `brief` has expired"]);
     server.token = owner;
     let nested = format!("{{\"context\": {}{}}}", "[".repeat(100), "]".repeat(100));
-    fails(&server.run(&elsewhere, &["call", "create_task", &nested]), REFUSED, &[&server.url, "nested deeper"]);
+    fails(
+        &server.run(&elsewhere, &["call", "create_task", &nested]),
+        REFUSED,
+        &[&server.url, "nested deeper"],
+    );
 }
 
 /// A proxy that answers in the server's place while that is away.
 fn proxy(server: &str, is_away: &Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (server, is_away) = (server.strip_prefix("http://").unwrap().to_owned(), Arc::clone(is_away));
+    let (server, is_away) =
+        (server.strip_prefix("http://").unwrap().to_owned(), Arc::clone(is_away));
     thread::spawn(move || {
         for stream in listener.incoming() {
             let near = stream.unwrap();
@@ -809,7 +955,9 @@ fn proxy(server: &str, is_away: &Arc<AtomicBool>) -> String {
                 continue;
             }
             let far = TcpStream::connect(&server).unwrap();
-            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+            for (mut from, mut to) in
+                [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)]
+            {
                 thread::spawn(move || {
                     drop(std::io::copy(&mut from, &mut to));
                     to.shutdown(Shutdown::Both)
@@ -828,7 +976,9 @@ fn watch_through_a_proxy_outlives_the_server_behind_it() {
     let is_away = Arc::new(AtomicBool::new(false));
     let (address, url) = (server.url.clone(), proxy(&server.url, &is_away));
     server.url.clone_from(&url);
-    let watch = Running::start(server.command(&elsewhere).args(["watch", "--json", "--since", "0", "--task", "a"]));
+    let watch = Running::start(
+        server.command(&elsewhere).args(["watch", "--json", "--since", "0", "--task", "a"]),
+    );
     assert_eq!(watch.kinds(1), ["tasks_created"]);
     is_away.store(true, Ordering::SeqCst);
     server.running.signal(Signal::KILL);
@@ -855,7 +1005,10 @@ fn what_is_told_next_leads_to_the_board_that_was_named() {
     };
     asked(&["add", "x", "--id", "a"]);
     let claimed = asked(&["--agent", "hinty", "claim"]).stdout;
-    contains(&claimed, &[&format!("next: callboard --server {url} --agent hinty complete a 'what was done'")]);
+    contains(
+        &claimed,
+        &[&format!("next: callboard --server {url} --agent hinty complete a 'what was done'")],
+    );
     fails(&asked(&["show", "b"]), REFUSED, &[&format!("see `callboard --server {url} tasks`")]);
     contains(&asked(&["pause"]).stdout, &[&format!("`callboard --server {url} resume`")]);
     let made = asked(&["init", "ship it"]).stdout;
@@ -867,11 +1020,20 @@ fn what_is_told_next_leads_to_the_board_that_was_named() {
     let dir = format!("--dir '{}'", named.to_str().unwrap().replace('\'', "'\\''"));
     let asked = |arguments: &[&str]| {
         let mut command = elsewhere.command();
-        command.env("HOME", elsewhere.base().join("home")).args(["--dir", "it's there"]).args(arguments);
+        command
+            .env("HOME", elsewhere.base().join("home"))
+            .args(["--dir", "it's there"])
+            .args(arguments);
         elsewhere.finish(&mut command).stdout
     };
     let made = asked(&["init", "ship it"]);
-    contains(&made, &[&format!("callboard {dir} --agent NAME claim"), &format!("`callboard {dir} connect claude`")]);
+    contains(
+        &made,
+        &[
+            &format!("callboard {dir} --agent NAME claim"),
+            &format!("`callboard {dir} connect claude`"),
+        ],
+    );
     asked(&["add", "x", "--id", "a"]);
     contains(
         &asked(&["--agent", "w", "claim"]),
@@ -896,9 +1058,19 @@ fn what_a_server_prints_is_good_for_its_clients() {
     contains(&here, &["MCP       http://127.0.0.1:", "export CALLBOARD_SERVER=http://127.0.0.1:"]);
     assert!(!here.contains("ssh"), "{here}");
     let anywhere = printed(&["0.0.0.0:0", "--allow-remote"]);
-    contains(&anywhere, &["MCP       http://127.0.0.1:", "ssh -N -L ", "export CALLBOARD_SERVER=http://127.0.0.1:"]);
+    contains(
+        &anywhere,
+        &["MCP       http://127.0.0.1:", "ssh -N -L ", "export CALLBOARD_SERVER=http://127.0.0.1:"],
+    );
     let named = printed(&["0.0.0.0:0", "--allow-remote", "--allow-host", "board.example"]);
-    contains(&named, &["MCP       http://board.example:", "connect CLIENT --url http://board.example:", "ssh -N -L "]);
+    contains(
+        &named,
+        &[
+            "MCP       http://board.example:",
+            "connect CLIENT --url http://board.example:",
+            "ssh -N -L ",
+        ],
+    );
     assert!(!named.contains("CALLBOARD_SERVER=http://board.example"), "{named}");
 }
 
@@ -909,7 +1081,11 @@ fn a_file_that_is_no_text_is_not_sent_to_a_server() {
     says(&board, &["add", "x", "--id", "a"]);
     std::fs::write(elsewhere.base().join("raw"), b"\xff\xfe").unwrap();
     std::fs::write(elsewhere.base().join("note"), "text").unwrap();
-    fails(&server.run(&elsewhere, &["artifact", "attach", "a", "raw"]), USAGE, &["raw is not text in UTF-8"]);
+    fails(
+        &server.run(&elsewhere, &["artifact", "attach", "a", "raw"]),
+        USAGE,
+        &["raw is not text in UTF-8"],
+    );
     let kept = server.run(&elsewhere, &["artifact", "attach", "a", "note"]).stdout;
     contains(&kept, &["4 bytes", &format!("of the board of {}", server.url)]);
     assert!(!kept.contains(elsewhere.dir().to_str().unwrap()), "{kept}");

@@ -1,4 +1,5 @@
-//! Where the board is: in repositories and their worktrees, and never where programs keep what is theirs.
+//! Where the board is: in repositories and their worktrees, and never where programs keep what is
+//! theirs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -27,7 +28,9 @@ impl Disk {
 
     fn git(&self, dir: &str, arguments: &[&str]) -> bool {
         let mut git = Command::new("git");
-        git.args(["-c", "user.name=n", "-c", "user.email=e@example.org", "-C"]).arg(self.at(dir)).args(arguments);
+        git.args(["-c", "user.name=n", "-c", "user.email=e@example.org", "-C"])
+            .arg(self.at(dir))
+            .args(arguments);
         git.env("HOME", self.at("home")).output().is_ok_and(|output| output.status.success())
     }
 
@@ -40,9 +43,13 @@ impl Disk {
 
     fn command(&self, cwd: impl AsRef<Path>, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
-        for name in
-            ["COORDINATION_DIR", "WORKSPACE_FOLDER_PATHS", "CLAUDE_PROJECT_DIR", "PLUGIN_ROOT", "CLAUDE_PLUGIN_ROOT"]
-        {
+        for name in [
+            "COORDINATION_DIR",
+            "WORKSPACE_FOLDER_PATHS",
+            "CLAUDE_PROJECT_DIR",
+            "PLUGIN_ROOT",
+            "CLAUDE_PLUGIN_ROOT",
+        ] {
             command.env_remove(name);
         }
         command.args(arguments).current_dir(cwd).env("HOME", self.at("home")).stdin(Stdio::null());
@@ -85,7 +92,12 @@ impl Disk {
     }
 
     fn registers(&self, cwd: &str, environment: &[(&str, &Path)]) -> Result<Value, String> {
-        self.first_write(cwd, environment, "register_agent", json!({"agent_id": "a", "role": "worker"}))
+        self.first_write(
+            cwd,
+            environment,
+            "register_agent",
+            json!({"agent_id": "a", "role": "worker"}),
+        )
     }
 }
 
@@ -103,7 +115,9 @@ fn a_plugins_server_makes_no_board_in_a_cache_or_at_home_and_finds_that_of_a_wor
     let home = disk.files("home");
     let plugin = [("CLAUDE_PLUGIN_ROOT", disk.at("bundle"))];
     let plugin: Vec<_> = plugin.iter().map(|(name, path)| (*name, path.as_path())).collect();
-    for (cwd, environment) in [(cache, &[][..]), ("home/.cache/p", &[]), ("home", &[]), ("bundle/bin", &plugin)] {
+    for (cwd, environment) in
+        [(cache, &[][..]), ("home/.cache/p", &[]), ("home", &[]), ("bundle/bin", &plugin)]
+    {
         let refusal = disk.registers(cwd, environment).unwrap_err();
         assert!(
             refusal.contains("--dir PROJECT/.coordination") && refusal.contains("COORDINATION_DIR"),
@@ -114,7 +128,10 @@ fn a_plugins_server_makes_no_board_in_a_cache_or_at_home_and_finds_that_of_a_wor
     }
     assert_eq!(disk.files("home"), home, "nothing was left behind");
     disk.registers("worktree", &[]).unwrap();
-    assert!(disk.at("project/.coordination/mcp-state.json").exists() && !disk.at("worktree/.coordination").exists());
+    assert!(
+        disk.at("project/.coordination/mcp-state.json").exists()
+            && !disk.at("worktree/.coordination").exists()
+    );
 }
 
 #[test]
@@ -141,16 +158,22 @@ fn the_search_stops_at_the_root_of_the_repository_for_every_command() {
     let (code, text) = disk.run("outer/inner/src", &["--agent", "a", "claim"]);
     assert!(code == 3 && text.contains("outer/inner/.coordination"), "{text}");
     let (code, text) = disk.run("outer/inner/src", &["add", "x"]);
-    assert!(code == 0 && text.contains("made a new board in") && text.contains("outer/inner/.coordination"), "{text}");
+    assert!(
+        code == 0
+            && text.contains("made a new board in")
+            && text.contains("outer/inner/.coordination"),
+        "{text}"
+    );
     let (code, text) = disk.run("outer/inner/src", &["add", "y"]);
     assert!(code == 0 && !text.contains("made"), "{text}");
 }
 
 #[test]
 fn every_command_that_makes_a_board_says_so() {
-    for arguments in
-        [&["call", "create_task", "{\"description\": \"d\"}"][..], &["work", "--max-duration", "0", "--", "true"]]
-    {
+    for arguments in [
+        &["call", "create_task", "{\"description\": \"d\"}"][..],
+        &["work", "--max-duration", "0", "--", "true"],
+    ] {
         let disk = Disk::with(&["project"]);
         assert!(disk.git("project", &["init", "--quiet"]), "git is needed");
         let (code, text) = disk.run("project", arguments);
@@ -163,7 +186,10 @@ fn every_command_that_makes_a_board_says_so() {
 #[test]
 fn a_server_that_is_started_anywhere_works_in_the_project_that_its_client_names() {
     let disk = Disk::with(&["project"]);
-    assert!(disk.git("project", &["init", "--quiet", "--initial-branch", "feat/x"]), "git is needed");
+    assert!(
+        disk.git("project", &["init", "--quiet", "--initial-branch", "feat/x"]),
+        "git is needed"
+    );
     assert!(disk.git("project", &["commit", "--quiet", "--allow-empty", "--message", "begin"]));
     let mut command = disk.command(disk.at("home"), &["mcp"]);
     let mut client = Client::start(command.env("CLAUDE_PROJECT_DIR", disk.at("project")));
@@ -172,7 +198,10 @@ fn a_server_that_is_started_anywhere_works_in_the_project_that_its_client_names(
     client.ok("create_task", json!({"id": "t", "description": "d", "context_files": [file]}));
     client.ok("claim_task", json!({"agent_id": "a"}));
     let task = client.ok("get_task", json!({"task_id": "t"}))["task"].clone();
-    assert_eq!((&task["attempts"][0]["branch"], &task["context"]["files"]), (&json!("feat/x"), &json!(["src/a.rs"])));
+    assert_eq!(
+        (&task["attempts"][0]["branch"], &task["context"]["files"]),
+        (&json!("feat/x"), &json!(["src/a.rs"]))
+    );
 }
 
 #[test]
@@ -194,7 +223,10 @@ fn every_command_refuses_in_a_worktree_whose_link_is_broken() {
         ];
         for arguments in commands {
             let (code, text) = disk.run(cwd, arguments);
-            assert!(code != 0 && text.contains("git worktree repair"), "{cwd} {arguments:?}: {text}");
+            assert!(
+                code != 0 && text.contains("git worktree repair"),
+                "{cwd} {arguments:?}: {text}"
+            );
             assert!(!text.contains("callboard init"), "{cwd} {arguments:?}: {text}");
         }
         let refusal = disk.registers(cwd, &[]).unwrap_err();
@@ -216,7 +248,9 @@ fn every_command_refuses_in_a_worktree_whose_link_is_broken() {
 #[test]
 fn branch_and_commit_are_known_where_references_are_in_tables() {
     let disk = Disk::with(&["project"]);
-    if !disk.git("project", &["init", "--quiet", "--ref-format=reftable", "--initial-branch", "feat/x"]) {
+    if !disk
+        .git("project", &["init", "--quiet", "--ref-format=reftable", "--initial-branch", "feat/x"])
+    {
         println!("skipped: this git has no tables of references");
         return;
     }
@@ -241,7 +275,10 @@ fn a_path_that_cannot_be_kept_is_refused_and_leaves_nothing() {
         fs::create_dir_all(&dir).unwrap();
         for arguments in [&["init", "g"][..], &["add", "x"], &["serve"], &["work", "--", "true"]] {
             let (code, text) = told(&disk.command(&dir, arguments).output().unwrap());
-            assert!(code == 3 && text.contains(why) && text.contains("--dir"), "{arguments:?}: {code} {text}");
+            assert!(
+                code == 3 && text.contains(why) && text.contains("--dir"),
+                "{arguments:?}: {code} {text}"
+            );
             assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "{arguments:?}");
         }
     }
@@ -259,7 +296,8 @@ fn a_path_that_is_no_text_has_one_board_and_is_not_named() {
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["tasks"].as_array().map(Vec::len), Some(2));
     let mut named = disk.command(disk.at("home"), &["add", "z"]);
-    let (code, text) = told(&named.env("COORDINATION_DIR", strange.join(".coordination")).output().unwrap());
+    let (code, text) =
+        told(&named.env("COORDINATION_DIR", strange.join(".coordination")).output().unwrap());
     assert!(code == 3 && text.contains("UTF-8"), "{code} {text}");
 }
 
@@ -276,6 +314,10 @@ fn another_goal_is_meant_while_agents_work_for_the_present_one() {
     client.ok("init_coordination", json!({"goal": "two", "master_plan": "more"}));
     let refused = client.call("init_coordination", json!({"goal": "three"}));
     assert_eq!(refused.code(), "other_goal", "{refused:?}");
-    assert!(refused.text.contains("`two`") && refused.text.contains("replace_goal: true"), "{}", refused.text);
+    assert!(
+        refused.text.contains("`two`") && refused.text.contains("replace_goal: true"),
+        "{}",
+        refused.text
+    );
     client.ok("init_coordination", json!({"goal": "three", "replace_goal": true}));
 }

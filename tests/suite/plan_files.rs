@@ -42,7 +42,11 @@ fn changed_plan_is_told_by_status_doctor_and_work() {
     let text = run(&board, &["status"]).stdout;
     assert!(text.contains("plan.md has changed") && text.contains("plan import plan.md"), "{text}");
     let found = check(&board);
-    assert!(found["verdict"] == "warn" && found["fix"].as_str().unwrap().contains("plan import plan.md"), "{found}");
+    assert!(
+        found["verdict"] == "warn"
+            && found["fix"].as_str().unwrap().contains("plan import plan.md"),
+        "{found}"
+    );
     let went_on = run(&board, &["work", "--workflow", "w", "--continue", "--exec", "true"]);
     let said = format!("{}{}", went_on.stdout, went_on.stderr);
     assert!(said.contains("plan.md has changed") && said.contains("plan import plan.md"), "{said}");
@@ -56,8 +60,9 @@ fn changed_plan_is_told_by_status_doctor_and_work() {
 fn file_of_another_tool_is_told_only_when_it_has_changed() {
     let board = Board::new();
     let file = board.base().join("tasks.json");
-    let tasks =
-        |title: &str| json!({"master": {"tasks": [{"id": 1, "title": title, "status": "pending"}]}}).to_string();
+    let tasks = |title: &str| {
+        json!({"master": {"tasks": [{"id": 1, "title": title, "status": "pending"}]}}).to_string()
+    };
     fs::write(&file, tasks("Write the lexer")).unwrap();
     assert!(run(&board, &["import", "task-master", "tasks.json"]).status.success());
     assert_eq!(run(&board, &["--json", "status"]).value()["plan_files"], Value::Null);
@@ -74,7 +79,8 @@ fn the_command_that_takes_a_changed_file_over_is_right_where_it_is_printed() {
     fs::write(&file, PLAN).unwrap();
     assert!(run(&board, &["plan", "import", "my plan.md"]).status.success());
     fs::write(&file, format!("{PLAN}- [ ] Write the printer\n")).unwrap();
-    let status = || board.finish(board.command().current_dir(&sub).args(["--json", "status"])).value();
+    let status =
+        || board.finish(board.command().current_dir(&sub).args(["--json", "status"])).value();
     let command = status()["plan_files"][0]["command"].as_str().unwrap().to_owned();
     let words = shlex::split(&command).unwrap();
     let ran = board.finish(board.command().current_dir(&sub).args(&words[1..]));
@@ -92,13 +98,27 @@ fn a_file_that_lies_beside_the_board_alone_is_not_gone() {
     };
     fs::create_dir(&project).unwrap();
     git(&["init", "--quiet"]);
-    git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "--message", "m"]);
+    git(&[
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "--message",
+        "m",
+    ]);
     git(&["worktree", "add", "--quiet", "../linked"]);
     fs::write(project.join("plan.md"), PLAN).unwrap();
     let here = |dir: &str, words: &[&str]| {
         let mut command = board.command();
         board.finish(
-            command.env_remove("COORDINATION_DIR").env("HOME", "/").current_dir(board.base().join(dir)).args(words),
+            command
+                .env_remove("COORDINATION_DIR")
+                .env("HOME", "/")
+                .current_dir(board.base().join(dir))
+                .args(words),
         )
     };
     assert!(here("project", &["plan", "import", "plan.md"]).status.success());

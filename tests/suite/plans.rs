@@ -27,7 +27,12 @@ struct Line {
 fn big_plan() -> Vec<Line> {
     let mut lines = Vec::new();
     let mut line = |path: String, level: usize, title: String| {
-        lines.push(Line { text: Some(format!("What {path} is about.")), path: Some(path), level, title });
+        lines.push(Line {
+            text: Some(format!("What {path} is about.")),
+            path: Some(path),
+            level,
+            title,
+        });
     };
     for phase in 1..=PHASES {
         line(format!("P{phase}"), 1, format!("Phase number {phase}"));
@@ -38,7 +43,11 @@ fn big_plan() -> Vec<Line> {
                 let path = format!("{path}.T{task}");
                 line(path.clone(), 3, format!("Task {phase} {milestone} {task}"));
                 for subtask in 1..=SUBTASKS {
-                    line(format!("{path}.S{subtask}"), 4, format!("Subtask {phase} {milestone} {task} {subtask}"));
+                    line(
+                        format!("{path}.S{subtask}"),
+                        4,
+                        format!("Subtask {phase} {milestone} {task} {subtask}"),
+                    );
                 }
             }
         }
@@ -74,13 +83,23 @@ fn write(board: &Board, name: &str, text: &str) -> String {
 }
 
 fn paths(reply: &Value, list: &str) -> Vec<String> {
-    reply[list].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap().to_owned()).collect()
+    reply[list]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["path"].as_str().unwrap().to_owned())
+        .collect()
 }
 
-const LISTS: [&str; 7] = ["added", "modified", "reopened", "renamed", "completed", "obsolete", "left_done"];
+const LISTS: [&str; 7] =
+    ["added", "modified", "reopened", "renamed", "completed", "obsolete", "left_done"];
 
 fn counts(reply: &Value) -> Vec<(&'static str, usize)> {
-    LISTS.into_iter().map(|list| (list, paths(reply, list).len())).filter(|(_, count)| *count > 0).collect()
+    LISTS
+        .into_iter()
+        .map(|list| (list, paths(reply, list).len()))
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }
 
 /// Lets one agent do every claimable task at or below `scope`, up to `most`.
@@ -92,8 +111,14 @@ fn work(client: &mut Client, scope: &str, most: usize) -> usize {
             break;
         }
         let path = claim["task"]["path"].as_str().unwrap();
-        assert!(scope == "all" || path == scope || path.starts_with(&format!("{scope}.")), "{path} is not in {scope}");
-        client.ok("complete_task", json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": path}));
+        assert!(
+            scope == "all" || path == scope || path.starts_with(&format!("{scope}.")),
+            "{path} is not in {scope}"
+        );
+        client.ok(
+            "complete_task",
+            json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": path}),
+        );
         done += 1;
     }
     done
@@ -116,7 +141,11 @@ fn a_plan_of_500_items_changes_while_it_is_worked_on() {
     let file = write(&board, "PLAN.md", &markdown(&lines));
     let before = board.events().len();
     let shown = plan(&board, &["import", &file, "--dry-run"]).value();
-    assert_eq!((counts(&shown), board.events().len()), (vec![("added", 500)], before), "--dry-run writes nothing");
+    assert_eq!(
+        (counts(&shown), board.events().len()),
+        (vec![("added", 500)], before),
+        "--dry-run writes nothing"
+    );
     let first = plan(&board, &["import", &file]).value();
     assert_eq!((counts(&first), first["items"].as_u64()), (vec![("added", 500)], Some(500)));
     assert_eq!(board.events().len(), before + 1, "one event");
@@ -129,7 +158,9 @@ fn a_plan_of_500_items_changes_while_it_is_worked_on() {
     let statuses = |board: &Board| -> BTreeMap<String, (String, TaskStatus)> {
         let state = board.replay();
         let of_plan = state.tasks().filter(|task| task.path.is_some());
-        of_plan.map(|task| (task.path.clone().unwrap(), (task.id.to_string(), task.status))).collect()
+        of_plan
+            .map(|task| (task.path.clone().unwrap(), (task.id.to_string(), task.status)))
+            .collect()
     };
     let then = statuses(&board);
     let done = |path: &str| then[path].1 == TaskStatus::Done;
@@ -147,7 +178,8 @@ fn a_plan_of_500_items_changes_while_it_is_worked_on() {
     let removed: Vec<usize> = over[10..12].iter().chain(&open[10..13]).copied().collect();
     let renamed: Vec<usize> = vec![over[20], open[20], open[30]];
     let names = |set: &[usize]| -> Vec<String> { set.iter().map(|at| path(&lines, *at)).collect() };
-    let (modified_paths, removed_paths, renamed_paths) = (names(&modified), names(&removed), names(&renamed));
+    let (modified_paths, removed_paths, renamed_paths) =
+        (names(&modified), names(&removed), names(&renamed));
     for at in &modified {
         lines[*at].text = Some("Something else.".to_owned());
     }
@@ -170,14 +202,18 @@ fn a_plan_of_500_items_changes_while_it_is_worked_on() {
     let again = plan(&board, &["import", &file]).value();
     assert_eq!(board.events().len(), before + 1, "one durable write");
     assert!(matches!(board.events().last().unwrap().event, Event::PlanImported { .. }));
-    let expected = vec![("added", 9), ("modified", 10), ("renamed", 2), ("obsolete", 3), ("left_done", 3)];
+    let expected =
+        vec![("added", 9), ("modified", 10), ("renamed", 2), ("obsolete", 3), ("left_done", 3)];
     assert_eq!((counts(&again), counts(&shown)), (expected.clone(), expected));
     assert_eq!(again["kept"].as_u64(), Some(500 - 10 - 5 - 3));
     let sorted = |mut list: Vec<String>| {
         list.sort();
         list
     };
-    assert_eq!(sorted([paths(&again, "modified"), paths(&again, "reopened")].concat()), sorted(modified_paths.clone()));
+    assert_eq!(
+        sorted([paths(&again, "modified"), paths(&again, "reopened")].concat()),
+        sorted(modified_paths.clone())
+    );
     let (done_before, renamed_open) = renamed_paths.split_at(1);
     let gone = [paths(&again, "obsolete"), paths(&again, "left_done")].concat();
     assert_eq!(sorted(gone), sorted([removed_paths, done_before.to_vec()].concat()));
@@ -206,13 +242,18 @@ fn a_plan_of_500_items_changes_while_it_is_worked_on() {
         (2, &first["sha256"])
     );
     let between = plan(&board, &["diff"]).value();
-    let of_versions = ["added", "modified", "renamed", "removed"].map(|list| between[list].as_array().unwrap().len());
+    let of_versions = ["added", "modified", "renamed", "removed"]
+        .map(|list| between[list].as_array().unwrap().len());
     assert_eq!(of_versions, [9, 10, 2, 6]);
     let old = &first["sha256"].as_str().unwrap()[..12];
     let exported = board.finish(board.command().args(["plan", "export", "--version", old]));
     let back = write(&board, "OLD.md", &exported.stdout);
     let back = plan(&board, &["import", &back, "--dry-run", "--replace", "PLAN.md"]).value();
-    assert_eq!(counts(&back).iter().find(|(list, _)| *list == "added"), None, "what had left is known again");
+    assert_eq!(
+        counts(&back).iter().find(|(list, _)| *list == "added"),
+        None,
+        "what had left is known again"
+    );
     assert_eq!(paths(&back, "reopened"), paths(&again, "obsolete"));
     assert_eq!(plan(&board, &["import", &file]).value()["unchanged"], true);
     println!("500 items, {} done, re-imported: {:?}", half + 20, counts(&again));
@@ -221,11 +262,16 @@ fn a_plan_of_500_items_changes_while_it_is_worked_on() {
 #[test]
 fn exported_plan_has_the_tabs_of_the_plan() {
     let board = Board::new();
-    let file = write(&board, "PLAN.md", "- [ ] Build\n\n  ```make\n  all:\n  \tcargo build\n  ```\n");
+    let file =
+        write(&board, "PLAN.md", "- [ ] Build\n\n  ```make\n  all:\n  \tcargo build\n  ```\n");
     plan(&board, &["import", &file]).value();
     let exported = board.finish(board.command().args(["plan", "export"])).stdout;
     let back = plan(&board, &["import", &write(&board, "PLAN.md", &exported)]).value();
-    assert_eq!((&back["kept"], exported.contains("\tcargo build")), (&json!(1), true), "{exported}");
+    assert_eq!(
+        (&back["kept"], exported.contains("\tcargo build")),
+        (&json!(1), true),
+        "{exported}"
+    );
 }
 
 #[test]
@@ -236,22 +282,31 @@ fn export_of_what_was_changed_on_the_board_changes_nothing_when_it_is_imported()
         plan(&board, &["import", &write(&board, "PLAN.md", text)]).value();
         let document = board.document();
         let tasks = document["tasks"].as_array().unwrap();
-        let id_of = |title: &str| tasks.iter().find(|task| task["title"] == title).unwrap()["id"].clone();
+        let id_of =
+            |title: &str| tasks.iter().find(|task| task["title"] == title).unwrap()["id"].clone();
         let [a, b, c, d] = ["A", "B", "C", "D"].map(id_of);
         board.cli_ok("update_task", json!({"task_id": a, "description": "new words"}));
         board.cli_ok("cancel_task", json!({"task_id": a}));
         board.cli_ok("register_agent", json!({"agent_id": "ada", "role": "worker"}));
         board.cli_ok("claim_task", json!({"agent_id": "ada", "task_id": b}));
-        board.cli_ok("update_task", json!({"task_id": b, "description": "other words", "context_files": ["src/b.rs"]}));
+        board.cli_ok(
+            "update_task",
+            json!({"task_id": b, "description": "other words", "context_files": ["src/b.rs"]}),
+        );
         board.cli_ok("update_task", json!({"task_id": c, "title": "Another"}));
         board.cli_ok("update_task", json!({"task_id": d, "priority": 1, "tags": ["late"]}));
 
         let before = board.replay();
-        let exported = board.finish(board.command().args(["plan", "export", "--format", format])).stdout;
+        let exported =
+            board.finish(board.command().args(["plan", "export", "--format", format])).stdout;
         let back = write(&board, "PLAN.md", &exported);
         for arguments in [&["import", &back, "--dry-run"][..], &["import", &back]] {
             let reply = plan(&board, arguments).value();
-            assert_eq!((counts(&reply), &reply["kept"]), (vec![], &json!(4)), "{reply} of\n{exported}");
+            assert_eq!(
+                (counts(&reply), &reply["kept"]),
+                (vec![], &json!(4)),
+                "{reply} of\n{exported}"
+            );
         }
         for task in board.replay().tasks() {
             let mut task = task.as_ref().clone();
@@ -272,7 +327,11 @@ fn export_of_what_was_changed_on_the_board_changes_nothing_when_it_is_imported()
                 assert_eq!(counts(&reply), [("modified", 1), ("renamed", 1)], "{reply}");
                 assert_eq!(reply["renamed"][0]["was"], "Another");
             }
-            _ => assert_eq!(counts(&reply), [("added", 1), ("modified", 1), ("obsolete", 1)], "{reply}"),
+            _ => assert_eq!(
+                counts(&reply),
+                [("added", 1), ("modified", 1), ("obsolete", 1)],
+                "{reply}"
+            ),
         }
         assert_eq!(reply["modified"][0]["held_by"], "ada");
         board.assert_file_is_the_replay();
@@ -286,8 +345,8 @@ fn version_that_came_with_another_boards_state_is_not_looked_for_in_this_ones_hi
     plan(&board, &["import", &file(&board, "- [ ] mine\n")]).value();
     let older = board.base().join("older.json");
     fs::copy(board.file(STATE_FILE), &older).unwrap();
-    // At the seq of the other board's first plan, this board has a plan; its second lies beyond the end of this
-    // journal.
+    // At the seq of the other board's first plan, this board has a plan; its second lies beyond the
+    // end of this journal.
     let first = plan(&other, &["import", &file(&other, "- [ ] theirs\n")]).value();
     for number in 0..30 {
         other.cli_ok("create_task", json!({"description": format!("{number}")}));
@@ -308,7 +367,8 @@ fn version_that_came_with_another_boards_state_is_not_looked_for_in_this_ones_hi
     // After a restore, the state has versions of its own.
     let restored = board.finish(board.command().arg("restore").arg(&older).arg("--force"));
     assert!(restored.status.success(), "{}", restored.stderr);
-    let current = plan(&board, &["versions"]).value()["plans"][0]["sha256"].as_str().unwrap().to_owned();
+    let current =
+        plan(&board, &["versions"]).value()["plans"][0]["sha256"].as_str().unwrap().to_owned();
     assert!(plan(&board, &["export", "--version", &current]).stdout.contains("mine"));
 }
 
@@ -319,7 +379,10 @@ fn every_command_that_takes_a_scope_keeps_to_it() {
     let file = write(&board, "PLAN.md", &markdown(&lines));
     plan(&board, &["import", &file]).value();
     let run = |arguments: &[&str]| board.finish(board.command().arg("--json").args(arguments));
-    let inside = lines.iter().filter(|line| line.path.as_ref().is_some_and(|path| path.starts_with("P1.M2"))).count();
+    let inside = lines
+        .iter()
+        .filter(|line| line.path.as_ref().is_some_and(|path| path.starts_with("P1.M2")))
+        .count();
     let listed = run(&["tasks", "--scope", "P1.M2"]).value();
     assert_eq!(listed["tasks"].as_array().unwrap().len(), inside);
     let status = run(&["status", "--scope", "P1.M2"]).value();
@@ -334,7 +397,10 @@ fn every_command_that_takes_a_scope_keeps_to_it() {
         client.ok("fail_task", fail);
     }
     let claim = client.ok("claim_task", json!({"agent_id": "w1", "scope": "P1.M1"}));
-    client.ok("fail_task", json!({"agent_id": "w1", "task_id": claim["task"]["id"], "error": "x", "retryable": false}));
+    client.ok(
+        "fail_task",
+        json!({"agent_id": "w1", "task_id": claim["task"]["id"], "error": "x", "retryable": false}),
+    );
     assert_eq!(run(&["retry", "--scope", "P1.M2"]).value()["retried"], 2);
     assert_eq!(run(&["status", "--scope", "P1.M1"]).value()["tasks"]["failed"], 1);
     let done = work(&mut client, "P1.M2", 1_000);
@@ -343,7 +409,10 @@ fn every_command_that_takes_a_scope_keeps_to_it() {
     assert_eq!(claim["success"], false);
     let reset = run(&["reset", "--scope", "P1.M2"]).value();
     assert_eq!(
-        (reset["reset"].as_u64(), run(&["status", "--scope", "P1.M2"]).value()["tasks"]["done"].as_u64()),
+        (
+            reset["reset"].as_u64(),
+            run(&["status", "--scope", "P1.M2"]).value()["tasks"]["done"].as_u64()
+        ),
         (Some(done as u64), Some(0))
     );
 
@@ -357,7 +426,11 @@ fn every_command_that_takes_a_scope_keeps_to_it() {
     ] {
         let refused = board.finish(board.command().args(&arguments));
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
-        assert!(refused.stderr.contains("P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4"), "{arguments:?}: {}", refused.stderr);
+        assert!(
+            refused.stderr.contains("P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4"),
+            "{arguments:?}: {}",
+            refused.stderr
+        );
     }
     board.assert_file_is_the_replay();
 }
@@ -375,7 +448,11 @@ fn wrong_plans_leave_the_board_as_it_was_and_say_where() {
             "- [ ] P1: a\n  depends: P2\n- [ ] P2: b\n  depends: P1\n",
             "line 1: a cycle: P1 (line 1) -> P2 (line 3)",
         ),
-        ("twice.md", "## P1: x\n\n- [ ] P1.M1: a\n- [ ] P1.M1: b\n", "line 4: the path P1.M1 stands on line 3 already"),
+        (
+            "twice.md",
+            "## P1: x\n\n- [ ] P1.M1: a\n- [ ] P1.M1: b\n",
+            "line 4: the path P1.M1 stands on line 3 already",
+        ),
         (
             "twice.json",
             "{\"items\": [\n{\"path\": \"P1\", \"title\": \"a\"},\n{\"path\": \"P1\", \"title\": \"b\"}\n]}",
@@ -394,7 +471,8 @@ fn wrong_plans_leave_the_board_as_it_was_and_say_where() {
     for (name, text, part) in cases {
         let file = write(&board, name, text);
         for dry_run in [&["--dry-run"][..], &[]] {
-            let refused = board.finish(board.command().args(["plan", "import", &file]).args(dry_run));
+            let refused =
+                board.finish(board.command().args(["plan", "import", &file]).args(dry_run));
             assert_eq!(refused.status.code(), Some(1), "{name}: {}", refused.stdout);
             assert!(refused.stderr.contains(part), "{name}: {}", refused.stderr);
         }
@@ -409,24 +487,37 @@ fn wrong_plans_leave_the_board_as_it_was_and_say_where() {
 #[test]
 fn a_batch_says_what_it_saved_and_every_error_by_its_place() {
     let board = Board::new();
-    let create = |id: &str| json!({"name": "create_task", "arguments": {"id": id, "description": "d"}});
+    let create =
+        |id: &str| json!({"name": "create_task", "arguments": {"id": id, "description": "d"}});
     board.cli_ok("init_coordination", json!({"goal": "g"}));
     let events = board.events().len();
-    let good = board.cli_ok("apply_batch", json!({"operations": [create("a"), create("b"), create("c")]}));
+    let good =
+        board.cli_ok("apply_batch", json!({"operations": [create("a"), create("b"), create("c")]}));
     assert_eq!((&good["items_written"], &good["writes_saved"]), (&json!(3), &json!(2)));
     let after = board.events().len();
     assert!(after > events);
     let bad = json!({"operations": [create("d"), create("a"), {"name": "nope", "arguments": {}}, create("b b")]});
     let refused = board.cli("apply_batch", bad);
     let error: Value = serde_json::from_str(refused.stderr.lines().last().unwrap()).unwrap();
-    assert_eq!(error["error"]["code"], "batch_item", "what cannot be read at all comes first: {error}");
+    assert_eq!(
+        error["error"]["code"], "batch_item",
+        "what cannot be read at all comes first: {error}"
+    );
     let bad = json!({"operations": [create("d"), create("a"), create("e"), create("b b"),
         {"name": "cancel_task", "arguments": {"task_id": "zzz"}}]});
     let refused = board.cli("apply_batch", bad);
     let error: Value = serde_json::from_str(refused.stderr.lines().last().unwrap()).unwrap();
-    let named: Vec<_> =
-        error["error"]["errors"].as_array().unwrap().iter().map(|one| one["index"].as_u64().unwrap()).collect();
-    assert_eq!((error["error"]["code"].as_str(), named), (Some("batch_items"), vec![1, 3, 4]), "{error}");
+    let named: Vec<_> = error["error"]["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["index"].as_u64().unwrap())
+        .collect();
+    assert_eq!(
+        (error["error"]["code"].as_str(), named),
+        (Some("batch_items"), vec![1, 3, 4]),
+        "{error}"
+    );
     assert_eq!(board.events().len(), after, "nothing of it was done");
     assert!(board.replay().tasks().all(|task| !matches!(task.id.as_str(), "d" | "e")));
 }
@@ -451,7 +542,12 @@ fn a_box_in_a_plan_of_headings_ends_nothing_and_what_is_skipped_is_named() {
     assert_eq!(paths(&plan(&board, &["import", &file]).value(), "added"), ["P1", "P2", "P3"]);
     let id_of = |title: &str| {
         let document = board.document();
-        let task = document["tasks"].as_array().unwrap().iter().find(|task| task["title"] == title).cloned();
+        let task = document["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|task| task["title"] == title)
+            .cloned();
         task.unwrap()["id"].as_str().unwrap().to_owned()
     };
     let (printer, old) = (id_of("Printer"), id_of("Old"));
@@ -465,18 +561,33 @@ fn a_box_in_a_plan_of_headings_ends_nothing_and_what_is_skipped_is_named() {
     let notes = json!([{"line": 11, "title": "Old"}, {"line": 15, "title": "Notes"}]);
     for arguments in [&["import", &file, "--dry-run"][..], &["import", &file]] {
         let reply = plan(&board, arguments).value();
-        assert_eq!((paths(&reply, "added"), &reply["skipped"]), (vec!["P1.M1".to_owned()], &notes), "{reply}");
-        assert_eq!((paths(&reply, "obsolete"), &reply["kept"]), (vec!["P3".to_owned()], &json!(2)), "{reply}");
+        assert_eq!(
+            (paths(&reply, "added"), &reply["skipped"]),
+            (vec!["P1.M1".to_owned()], &notes),
+            "{reply}"
+        );
+        assert_eq!(
+            (paths(&reply, "obsolete"), &reply["kept"]),
+            (vec!["P3".to_owned()], &json!(2)),
+            "{reply}"
+        );
     }
     assert_eq!(plan(&board, &["import", &file]).value()["unchanged"], true);
     let shown = board.finish(board.command().args(["plan", "import", &file])).stdout;
     assert!(shown.contains("not read line 15: Notes"), "{shown}");
-    board.cli_ok("complete_task", json!({"agent_id": "ada", "task_id": printer, "output": "printed"}));
+    board.cli_ok(
+        "complete_task",
+        json!({"agent_id": "ada", "task_id": printer, "output": "printed"}),
+    );
 
     // It stays an item of the plan.
     let file = write(&board, "PLAN.md", &after.replace("numbers", "names"));
     let reply = plan(&board, &["import", &file]).value();
-    assert_eq!((&reply["left_done"], reply["skipped"][0]["title"].as_str()), (&json!([]), Some("Old")), "{reply}");
+    assert_eq!(
+        (&reply["left_done"], reply["skipped"][0]["title"].as_str()),
+        (&json!([]), Some("Old")),
+        "{reply}"
+    );
     board.assert_file_is_the_replay();
 }
 
@@ -486,18 +597,33 @@ fn a_plan_that_a_person_writes_comes_in_whole_and_what_is_not_read_is_named() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/plans/natural-plan.md");
     let reply = plan(&board, &["import", file]).value();
     let read = &reply["understood"];
-    let counts = ["groups", "items", "done", "called_off"].map(|count| read[count].as_u64().unwrap());
+    let counts =
+        ["groups", "items", "done", "called_off"].map(|count| read[count].as_u64().unwrap());
     assert_eq!(counts, [5, 30, 1, 1], "{reply}");
-    let waits: Vec<_> = read["waits"].as_array().unwrap().iter().map(|one| (&one["line"], &one["order"])).collect();
+    let waits: Vec<_> =
+        read["waits"].as_array().unwrap().iter().map(|one| (&one["line"], &one["order"])).collect();
     let (line, order) = (|line: u64| json!(line), json!(true));
     let expected = [15, 18, 19, 26, 39, 52, 55].map(line);
     assert_eq!(waits.iter().map(|(line, _)| (*line).clone()).collect::<Vec<_>>(), expected);
-    assert_eq!(waits.iter().filter(|(_, by)| **by == order).count(), 4, "four phases wait for the one before");
-    let lines: Vec<_> = reply["skipped"].as_array().unwrap().iter().map(|one| one["line"].as_u64().unwrap()).collect();
+    assert_eq!(
+        waits.iter().filter(|(_, by)| **by == order).count(),
+        4,
+        "four phases wait for the one before"
+    );
+    let lines: Vec<_> = reply["skipped"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["line"].as_u64().unwrap())
+        .collect();
     assert_eq!(lines, [43, 44, 45, 65, 66], "the table and the notes");
     assert_eq!(plan(&board, &["import", file]).value()["unchanged"], true);
     let shown = board.finish(board.command().args(["plan", "import", file, "--dry-run"])).stdout;
-    assert!(shown.trim_end().ends_with("makes a line one") && shown.contains("5 lines that may be work"), "{shown}");
+    assert!(
+        shown.trim_end().ends_with("makes a line one")
+            && shown.contains("5 lines that may be work"),
+        "{shown}"
+    );
     board.assert_file_is_the_replay();
 }
 
@@ -505,20 +631,34 @@ fn a_plan_that_a_person_writes_comes_in_whole_and_what_is_not_read_is_named() {
 fn a_plan_in_utf_16_is_read_and_bytes_that_are_no_text_are_refused() {
     let board = Board::new();
     let text = "# Pläne\r\n\r\n- [ ] Über\r\n- [x] Ship\r\n";
-    let units = |of: fn(u16) -> [u8; 2]| ["\u{feff}", text].concat().encode_utf16().flat_map(of).collect::<Vec<u8>>();
-    for (name, bytes) in [("little.md", units(u16::to_le_bytes)), ("big.md", units(u16::to_be_bytes))] {
-        let path = board.base().join(name);
-        fs::write(&path, bytes).unwrap();
-        let reply = plan(&board, &["import", path.to_str().unwrap(), "--dry-run"]).value();
-        assert_eq!((&reply["understood"]["items"], &reply["understood"]["done"]), (&json!(2), &json!(1)), "{reply}");
-    }
-    for (name, bytes, part) in
-        [("bytes.md", &b"- [ ] a\n\xff\xfe\xfd"[..], "is not text"), ("zero.md", b"- [ ] a\n\0b\n", "is not text")]
+    let units = |of: fn(u16) -> [u8; 2]| {
+        ["\u{feff}", text].concat().encode_utf16().flat_map(of).collect::<Vec<u8>>()
+    };
+    for (name, bytes) in
+        [("little.md", units(u16::to_le_bytes)), ("big.md", units(u16::to_be_bytes))]
     {
         let path = board.base().join(name);
         fs::write(&path, bytes).unwrap();
-        let refused = board.finish(board.command().args(["plan", "import", path.to_str().unwrap()]));
-        assert!(!refused.status.success() && refused.stderr.contains(part), "{name}: {}", refused.stderr);
+        let reply = plan(&board, &["import", path.to_str().unwrap(), "--dry-run"]).value();
+        assert_eq!(
+            (&reply["understood"]["items"], &reply["understood"]["done"]),
+            (&json!(2), &json!(1)),
+            "{reply}"
+        );
+    }
+    for (name, bytes, part) in [
+        ("bytes.md", &b"- [ ] a\n\xff\xfe\xfd"[..], "is not text"),
+        ("zero.md", b"- [ ] a\n\0b\n", "is not text"),
+    ] {
+        let path = board.base().join(name);
+        fs::write(&path, bytes).unwrap();
+        let refused =
+            board.finish(board.command().args(["plan", "import", path.to_str().unwrap()]));
+        assert!(
+            !refused.status.success() && refused.stderr.contains(part),
+            "{name}: {}",
+            refused.stderr
+        );
     }
 }
 
@@ -546,9 +686,15 @@ fn items_that_are_nested_too_deeply_are_refused_and_the_server_goes_on() {
 #[test]
 fn more_than_ten_problems_are_counted() {
     let board = Board::new();
-    let text: String = (0..15).map(|number| format!("- [ ] item {number}\n  files: ../x\n")).collect();
-    let refused = board.finish(board.command().args(["plan", "import", &write(&board, "PLAN.md", &text)]));
-    assert!(refused.stderr.contains("line 19: ") && refused.stderr.contains("and 5 more"), "{}", refused.stderr);
+    let text: String =
+        (0..15).map(|number| format!("- [ ] item {number}\n  files: ../x\n")).collect();
+    let refused =
+        board.finish(board.command().args(["plan", "import", &write(&board, "PLAN.md", &text)]));
+    assert!(
+        refused.stderr.contains("line 19: ") && refused.stderr.contains("and 5 more"),
+        "{}",
+        refused.stderr
+    );
     assert!(!refused.stderr.contains("line 21: "), "{}", refused.stderr);
 }
 
@@ -572,7 +718,8 @@ fn an_imported_file_is_exported_as_it_is_but_for_what_was_done_since() {
     assert_eq!(work(&mut client, "all", 1), 1);
     let ticked = text.replace("* [ ] one", "* [x] one");
     assert_eq!(exported(&board, &[]), ticked);
-    let version = client.ok("get_master_plan", json!({}))["plans"][0]["sha256"].as_str().unwrap().to_owned();
+    let version =
+        client.ok("get_master_plan", json!({}))["plans"][0]["sha256"].as_str().unwrap().to_owned();
     assert_eq!(exported(&board, &["--version", &version[..12]]), text, "as it was imported");
     let written = board.finish(board.command().args(["export", "markdown", "-"]));
     assert_eq!(written.stdout, ticked, "{}", written.stderr);
@@ -597,7 +744,10 @@ fn a_plan_that_came_without_a_file_is_exported_as_it_came() {
     assert_eq!(client.ok("export_plan", json!({}))["markdown"], text);
     let task = board.tasks().into_iter().find(|(_, task)| task["title"] == "two").unwrap().0;
     client.ok("update_task", json!({"task_id": task, "title": "too", "priority": 1}));
-    assert_eq!(client.ok("export_plan", json!({}))["markdown"], "# T\n\n1. [ ] one\n2. [ ] too\n   priority: 1\n");
+    assert_eq!(
+        client.ok("export_plan", json!({}))["markdown"],
+        "# T\n\n1. [ ] one\n2. [ ] too\n   priority: 1\n"
+    );
 }
 
 #[test]
@@ -609,13 +759,19 @@ fn what_json_says_of_the_whole_plan_is_kept_and_exported_again() {
     let remarks = reply["remarks"].to_string();
     for field in ["description", "owner"] {
         assert!(
-            remarks.contains(&format!("`{field}` is not a field of a plan: it is kept in its metadata")),
+            remarks.contains(&format!(
+                "`{field}` is not a field of a plan: it is kept in its metadata"
+            )),
             "{remarks}"
         );
     }
     let exported: Value = serde_json::from_str(&exported(&board, &["--format", "json"])).unwrap();
-    assert_eq!(exported["metadata"], json!({"by": "me", "description": "why", "owner": {"name": "a"}}));
-    let again = plan(&board, &["import", &write(&board, "plan.json", &exported.to_string())]).value();
+    assert_eq!(
+        exported["metadata"],
+        json!({"by": "me", "description": "why", "owner": {"name": "a"}})
+    );
+    let again =
+        plan(&board, &["import", &write(&board, "plan.json", &exported.to_string())]).value();
     assert!(counts(&again).is_empty() && again["remarks"].is_null(), "{again}");
 }
 
@@ -630,7 +786,11 @@ fn what_json_cannot_hold_is_refused_wherever_it_stands() {
                 let refused = plan(&board, &["import", &write(&board, "plan.json", &text)]);
                 assert_eq!(refused.code(), "bad_plan", "{text:.200}: {}", refused.stdout);
                 let said = format!("{field}: it cannot be read");
-                assert!(refused.stderr.contains(&said) && refused.stderr.contains("line 3"), "{}", refused.stderr);
+                assert!(
+                    refused.stderr.contains(&said) && refused.stderr.contains("line 3"),
+                    "{}",
+                    refused.stderr
+                );
             }
         }
     }
@@ -643,26 +803,42 @@ fn fields_of_one_name_are_kept_beside_each_other() {
     let text = format!("{}, \"items\": [{}}}]}}", of(""), of("\"title\": \"a\", "));
     let reply = plan(&board, &["import", &write(&board, "plan.json", &text)]).value();
     assert!(
-        reply["remarks"].to_string().contains("`x` is not a field of an item: it is kept in its metadata, as `x#2`")
+        reply["remarks"]
+            .to_string()
+            .contains("`x` is not a field of an item: it is kept in its metadata, as `x#2`")
     );
     let exported: Value = serde_json::from_str(&exported(&board, &["--format", "json"])).unwrap();
     assert_eq!(exported["metadata"], json!({"x": 1, "x#2": 2, "x#3": 3}));
     let item = &exported["items"][0];
-    assert_eq!([&item["x"], &item["x#2"], &item["x#3"]], [&json!(1), &json!(2), &json!(3)], "{item}");
+    assert_eq!(
+        [&item["x"], &item["x#2"], &item["x#3"]],
+        [&json!(1), &json!(2), &json!(3)],
+        "{item}"
+    );
 }
 
 #[test]
 fn parts_of_what_is_cancelled_keep_their_own_word() {
     let board = Board::new();
     let part = |title: &str, status: &str| json!({"title": title, "status": status});
-    let parts = [part("b", "Obsolete"), part("c", "Cancelled"), part("d", "Planned"), part("e", "Complete")];
-    let text = json!({"items": [{"title": "a", "status": "Cancelled", "items": parts}]}).to_string();
+    let parts = [
+        part("b", "Obsolete"),
+        part("c", "Cancelled"),
+        part("d", "Planned"),
+        part("e", "Complete"),
+    ];
+    let text =
+        json!({"items": [{"title": "a", "status": "Cancelled", "items": parts}]}).to_string();
     plan(&board, &["import", &write(&board, "plan.json", &text)]).value();
     let exported: Value = serde_json::from_str(&exported(&board, &["--format", "json"])).unwrap();
-    let statuses =
-        exported["items"][0]["items"].as_array().unwrap().iter().map(|part| part["status"].as_str().unwrap());
+    let statuses = exported["items"][0]["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| part["status"].as_str().unwrap());
     assert_eq!(statuses.collect::<Vec<_>>(), ["Obsolete", "Cancelled", "Cancelled", "Complete"]);
-    let again = plan(&board, &["import", &write(&board, "plan.json", &exported.to_string())]).value();
+    let again =
+        plan(&board, &["import", &write(&board, "plan.json", &exported.to_string())]).value();
     assert!(counts(&again).is_empty(), "{again}");
 }
 
@@ -701,8 +877,9 @@ fn printed(board: &Board, arguments: &[&str]) -> String {
 #[test]
 fn the_command_that_carries_done_over_is_quoted_and_names_the_plan() {
     let board = Board::new();
-    let import =
-        |more: &[&str]| printed(&board, &[&["plan", "import", "my plan.md", "--name", "big one"], more].concat());
+    let import = |more: &[&str]| {
+        printed(&board, &[&["plan", "import", "my plan.md", "--name", "big one"], more].concat())
+    };
     write(&board, "my plan.md", "- [x] Fix bug 101\n- [ ] Ship\n");
     import(&[]);
     write(&board, "my plan.md", "- [ ] Fix bug 102\n- [ ] Ship\n");
@@ -722,20 +899,34 @@ fn the_command_that_carries_done_over_is_quoted_and_names_the_plan() {
 #[test]
 fn the_command_that_carries_done_over_says_how_the_file_was_read() {
     for (name, arguments, part) in [
-        ("t.csv", &["import", "csv", "t.csv", "--map", "title=Do,status=Is", "--name", "t"][..], "--map"),
-        ("-dash.md", &["plan", "import", "--name=--x", "--parallel", "--dry-run", "--", "-dash.md"], "--parallel=true"),
+        (
+            "t.csv",
+            &["import", "csv", "t.csv", "--map", "title=Do,status=Is", "--name", "t"][..],
+            "--map",
+        ),
+        (
+            "-dash.md",
+            &["plan", "import", "--name=--x", "--parallel", "--dry-run", "--", "-dash.md"],
+            "--parallel=true",
+        ),
     ] {
         let board = Board::new();
         let [before, after] = match name {
-            "t.csv" => ["Do,Is\nFix bug 101,done\nShip,open\n", "Do,Is\nFix bug 102,open\nShip,open\n"],
+            "t.csv" => {
+                ["Do,Is\nFix bug 101,done\nShip,open\n", "Do,Is\nFix bug 102,open\nShip,open\n"]
+            }
             _ => ["- [x] Fix bug 101\n- [ ] Ship\n", "- [ ] Fix bug 102\n- [ ] Ship\n"],
         };
         write(&board, name, before);
-        let first: Vec<&str> = arguments.iter().copied().filter(|one| *one != "--dry-run").collect();
+        let first: Vec<&str> =
+            arguments.iter().copied().filter(|one| *one != "--dry-run").collect();
         printed(&board, &first);
         write(&board, name, after);
         let shown = printed(&board, arguments);
-        let command = shown.split('`').find(|part| part.contains(" plan import ")).unwrap_or_else(|| panic!("{shown}"));
+        let command = shown
+            .split('`')
+            .find(|part| part.contains(" plan import "))
+            .unwrap_or_else(|| panic!("{shown}"));
         assert!(command.contains(part), "{command}");
         let (_, rest) = command.split_once(" plan import ").unwrap();
         let line = format!("exec \"$0\" \"$@\" plan import {rest}");
@@ -791,21 +982,41 @@ fn two_files_are_two_plans_for_every_command() {
     assert!(second.contains("this is the plan \"web.md\", beside api.md"), "{second}");
     let claimed = run(&["--agent", "a", "claim", "--scope", "web.md:P1"]);
     assert!(claimed.contains("Make the index"), "{claimed}");
-    let task = claimed.split_whitespace().find(|word| word.starts_with("task-")).unwrap().trim_end_matches(',');
+    let task = claimed
+        .split_whitespace()
+        .find(|word| word.starts_with("task-"))
+        .unwrap()
+        .trim_end_matches(',');
     run(&["--agent", "a", "complete", task, "made"]);
     let listed = run(&["plan", "list"]);
     assert!(listed.contains("0/2 (0%)") && listed.contains("1/2 (50%)"), "{listed}");
     let status = run(&["status"]);
-    assert!(status.contains("plan api.md: 0 of 2 done") && status.contains("plan web.md: 1 of 2 done"), "{status}");
+    assert!(
+        status.contains("plan api.md: 0 of 2 done") && status.contains("plan web.md: 1 of 2 done"),
+        "{status}"
+    );
     assert_eq!(run(&["plan", "export", "api.md"]), "- [ ] Make the schema\n- [ ] Make the page\n");
     assert_eq!(run(&["plan", "export", "web.md"]), "- [x] Make the index\n- [ ] Make the box\n");
-    assert_eq!(run(&["export", "markdown", "--plan", "api.md"]), "- [ ] Make the schema\n- [ ] Make the page\n");
+    assert_eq!(
+        run(&["export", "markdown", "--plan", "api.md"]),
+        "- [ ] Make the schema\n- [ ] Make the page\n"
+    );
     let of_board = board.finish(board.command().args(["export", "beads", "--plan", "api.md"]));
-    assert!(of_board.status.code() == Some(2) && of_board.stderr.contains("leave out --plan"), "{}", of_board.stderr);
+    assert!(
+        of_board.status.code() == Some(2) && of_board.stderr.contains("leave out --plan"),
+        "{}",
+        of_board.stderr
+    );
     let removed = run(&["plan", "remove", "web.md"]);
-    assert!(removed.contains(": 1 item now obsolete, 1 kept as done, 0 held until released"), "{removed}");
+    assert!(
+        removed.contains(": 1 item now obsolete, 1 kept as done, 0 held until released"),
+        "{removed}"
+    );
     let versions = run(&["plan", "versions"]);
-    assert_eq!(versions.lines().filter(|line| line.contains("web.md") && line.contains("removed")).count(), 1);
+    assert_eq!(
+        versions.lines().filter(|line| line.contains("web.md") && line.contains("removed")).count(),
+        1
+    );
     let left = run(&["status"]);
     assert!(left.contains("plan api.md") && !left.contains("plan web.md"), "{left}");
 }

@@ -1,4 +1,5 @@
-//! Many processes on one board: none is refused because of another, and the state file is whole at every moment.
+//! Many processes on one board: none is refused because of another, and the state file is whole at
+//! every moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -17,7 +18,8 @@ const TASKS: usize = 400;
 /// Tasks in one `create_tasks_batch`.
 const BATCH: usize = 100;
 
-/// Claims and completes until nothing is left. Returns the ids of its tasks, and the codes of refusals.
+/// Claims and completes until nothing is left. Returns the ids of its tasks, and the codes of
+/// refusals.
 fn work(mut client: Client, agent: &str) -> (Vec<String>, Vec<String>) {
     let (mut claimed, mut refused) = (Vec::new(), Vec::new());
     client.register(agent);
@@ -55,7 +57,8 @@ fn eight_processes_do_four_hundred_tasks_once_each_under_a_readers_eyes() {
     let board = Board::new();
     let mut leader = board.mcp();
     for batch in 0..TASKS / BATCH {
-        let task = |number: usize| json!({"description": format!("task {number} of batch {batch}")});
+        let task =
+            |number: usize| json!({"description": format!("task {number} of batch {batch}")});
         leader.ok("create_tasks_batch", json!({"tasks": (0..BATCH).map(task).collect::<Vec<_>>()}));
     }
     let reader = Reader::of(&board);
@@ -74,7 +77,8 @@ fn eight_processes_do_four_hundred_tasks_once_each_under_a_readers_eyes() {
     let claims: Vec<_> = done.iter().flat_map(|(claimed, _)| claimed).collect();
     let distinct: BTreeSet<_> = claims.iter().collect();
     println!(
-        "{PROCESSES} processes, {} claims of {} tasks in {:.1} s, {} refusals; {} reads of the state file, {} bad, last seq {}",
+        "{PROCESSES} processes, {} claims of {} tasks in {:.1} s, {} refusals; {} reads of the \
+         state file, {} bad, last seq {}",
         claims.len(),
         distinct.len(),
         took.as_secs_f64(),
@@ -179,12 +183,17 @@ fn held_lock_of_the_state_file_delays_the_first_call_and_loses_none() {
     for reply in [first, second] {
         let warning = reply["warning"].as_str().unwrap();
         assert!(
-            warning.contains("done and in the journal") && warning.contains(&format!("process {pid}")),
+            warning.contains("done and in the journal")
+                && warning.contains(&format!("process {pid}")),
             "{warning}"
         );
     }
     assert_eq!(client.ok("health_check", json!({}))["state_file_lag"], 2);
-    assert_eq!(board.document()["tasks"].as_array().unwrap().len(), 1, "the file is another's to replace");
+    assert_eq!(
+        board.document()["tasks"].as_array().unwrap().len(),
+        1,
+        "the file is another's to replace"
+    );
     lock.unlock().unwrap();
     until(PATIENCE, "the file is brought up", || (board.tasks().len() == 3).then_some(()));
     let after = client.ok("create_task", json!({"description": "after"}));
@@ -213,14 +222,19 @@ fn commands_that_need_no_journal_wait_no_longer_for_the_lock_than_a_call() {
         (&empty, &["restore", state.to_str().unwrap()]),
     ];
     let start = Instant::now();
-    let waiting = commands
-        .map(|(board, arguments)| (arguments, board.command().args(arguments).stderr(Stdio::piped()).spawn().unwrap()));
+    let waiting = commands.map(|(board, arguments)| {
+        (arguments, board.command().args(arguments).stderr(Stdio::piped()).spawn().unwrap())
+    });
     for (arguments, mut command) in waiting {
-        let status = until(Duration::from_secs(20), "the command gives up", || command.try_wait().unwrap());
+        let status =
+            until(Duration::from_secs(20), "the command gives up", || command.try_wait().unwrap());
         let mut complaint = String::new();
         command.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
         assert_eq!(status.code(), Some(3), "{arguments:?}: {complaint}");
-        assert!(complaint.contains(&format!("process {pid} for 5 s")), "{arguments:?}: {complaint}");
+        assert!(
+            complaint.contains(&format!("process {pid} for 5 s")),
+            "{arguments:?}: {complaint}"
+        );
     }
     assert!(start.elapsed() >= Duration::from_secs(5), "{:?}", start.elapsed());
     drop(locks);

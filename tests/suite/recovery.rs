@@ -1,5 +1,5 @@
-//! Boards whose files are damaged, missing, inconsistent, or deleted while processes run: the board continues from what
-//! is sound, the rest is kept, and what was lost is reported.
+//! Boards whose files are damaged, missing, inconsistent, or deleted while processes run: the board
+//! continues from what is sound, the rest is kept, and what was lost is reported.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,9 +47,12 @@ fn files(board: &Board) -> Vec<(String, String)> {
     let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap());
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     let mut files: Vec<_> = files
-        .map(|entry| (entry.file_name().into_string().unwrap(), sha256(fs::read(entry.path()).unwrap())))
+        .map(|entry| {
+            (entry.file_name().into_string().unwrap(), sha256(fs::read(entry.path()).unwrap()))
+        })
         .filter(|(name, _)| {
-            !["lock", "state-lock", ".gitignore", "journal.db-shm", "journal.db-wal"].contains(&name.as_str())
+            !["lock", "state-lock", ".gitignore", "journal.db-shm", "journal.db-wal"]
+                .contains(&name.as_str())
         })
         .collect();
     files.sort();
@@ -71,13 +74,19 @@ fn warning(reply: &Value) -> &str {
 
 #[track_caller]
 fn refused(finished: &Finished, code: &str, words: &[&str]) {
-    assert_eq!((finished.status.code(), finished.code().as_str()), (Some(3), code), "{}", finished.stderr);
+    assert_eq!(
+        (finished.status.code(), finished.code().as_str()),
+        (Some(3), code),
+        "{}",
+        finished.stderr
+    );
     for word in words {
         assert!(finished.stderr.contains(word), "no {word:?} in {}", finished.stderr);
     }
 }
 
-/// Asserts that the board continues as if nothing had happened, apart from the warning and one event.
+/// Asserts that the board continues as if nothing had happened, apart from the warning and one
+/// event.
 #[track_caller]
 fn goes_on(board: &Board, tasks: &[&str], words: &[&str]) {
     let id = board.document()["board_id"].clone();
@@ -107,7 +116,10 @@ fn board_without_its_journal_goes_on_from_the_state_file_with_its_id_and_seq() {
     assert_eq!(board.cli_ok("get_status", json!({}))["total_tasks"], 3);
     assert!(!board.file("journal.db").exists(), "made by looking");
     let reply = create(&board, "task-4");
-    assert!(warning(&reply).contains("up to event 4 is safe; lost: the history before event 5;"), "{reply}");
+    assert!(
+        warning(&reply).contains("up to event 4 is safe; lost: the history before event 5;"),
+        "{reply}"
+    );
     assert_eq!((&board.document()["board_id"], &board.document()["seq"]), (&id, &json!(6)));
     let first = board.events().remove(0);
     assert_eq!(first.seq, 5);
@@ -124,8 +136,17 @@ fn damaged_journal_beside_a_sound_state_file_loses_nothing_but_history_and_says_
             let _ = fs::remove_file(board.file("journal.db-wal"));
             fs::write(board.file("journal.db"), "").unwrap();
         },
-        |board| fs::OpenOptions::new().write(true).open(board.file("journal.db")).unwrap().set_len(5_000).unwrap(),
-        |board| sql(board, "UPDATE events SET body = replace(body, 'task-3', 'task-9') WHERE seq = 4"),
+        |board| {
+            fs::OpenOptions::new()
+                .write(true)
+                .open(board.file("journal.db"))
+                .unwrap()
+                .set_len(5_000)
+                .unwrap()
+        },
+        |board| {
+            sql(board, "UPDATE events SET body = replace(body, 'task-3', 'task-9') WHERE seq = 4")
+        },
         |board| sql(board, "UPDATE meta SET value = 'board-other' WHERE key = 'board_id'"),
         |board| sql(board, "DROP TABLE meta"),
     ];
@@ -134,8 +155,18 @@ fn damaged_journal_beside_a_sound_state_file_loses_nothing_but_history_and_says_
         damage(&board);
         let damaged = fs::read(board.file("journal.db")).unwrap();
         println!("damage {number}");
-        goes_on(&board, &ALL, &["up to event 4 is safe; lost: the history before event 5", "journal.db.quarantined-1"]);
-        assert_eq!(sha256(fs::read(board.file("journal.db.quarantined-1")).unwrap()), sha256(&damaged));
+        goes_on(
+            &board,
+            &ALL,
+            &[
+                "up to event 4 is safe; lost: the history before event 5",
+                "journal.db.quarantined-1",
+            ],
+        );
+        assert_eq!(
+            sha256(fs::read(board.file("journal.db.quarantined-1")).unwrap()),
+            sha256(&damaged)
+        );
     }
 }
 
@@ -146,8 +177,10 @@ fn results_that_only_the_lost_journal_had_are_told_as_lost() {
     for number in 1..=8 {
         create(&board, &format!("task-{number}"));
         board.cli_ok("claim_task", json!({"agent_id": "a1"}));
-        board
-            .cli_ok("complete_task", json!({"agent_id": "a1", "task_id": format!("task-{number}"), "output": "found"}));
+        board.cli_ok(
+            "complete_task",
+            json!({"agent_id": "a1", "task_id": format!("task-{number}"), "output": "found"}),
+        );
     }
     until(PATIENCE, "five have retired", || {
         board.cli_ok("heartbeat", json!({"agent_id": "a1"}));
@@ -185,7 +218,9 @@ fn state_file_before_the_last_is_gone_on_from_when_nothing_newer_is_sound() {
         (
             |board| {
                 remove_journal(board);
-                ["lock", "state-lock", STATE_FILE].iter().for_each(|name| fs::remove_file(board.file(name)).unwrap());
+                ["lock", "state-lock", STATE_FILE]
+                    .iter()
+                    .for_each(|name| fs::remove_file(board.file(name)).unwrap());
             },
             "lost: what may have happened after event 30; the history before event 31;",
         ),
@@ -193,7 +228,12 @@ fn state_file_before_the_last_is_gone_on_from_when_nothing_newer_is_sound() {
             // Neither of the two says any more where it ended.
             |board| {
                 for name in ["journal.db", STATE_FILE] {
-                    fs::OpenOptions::new().write(true).open(board.file(name)).unwrap().set_len(3_000).unwrap();
+                    fs::OpenOptions::new()
+                        .write(true)
+                        .open(board.file(name))
+                        .unwrap()
+                        .set_len(3_000)
+                        .unwrap();
                 }
             },
             "lost: what may have happened after event 30; the history before event 31;",
@@ -205,7 +245,10 @@ fn state_file_before_the_last_is_gone_on_from_when_nothing_newer_is_sound() {
         lose(&board);
         assert!(doctor(&board, &[]).stdout.contains("doctor --repair --dry-run"));
         let reply = create(&board, "task-31");
-        assert!(warning(&reply).contains("the state file before") && warning(&reply).contains(lost), "{reply}");
+        assert!(
+            warning(&reply).contains("the state file before") && warning(&reply).contains(lost),
+            "{reply}"
+        );
         assert_eq!((&board.document()["board_id"], board.tasks().len()), (&id, 30));
         board.assert_file_is_the_replay();
     }
@@ -232,8 +275,10 @@ fn blank_last_page(board: &Board) {
     let connection = Connection::open(board.file("journal.db")).unwrap();
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let root = "SELECT rootpage FROM sqlite_master WHERE name = 'events'";
-    let mut page: usize = connection.query_row(root, [], |row| row.get::<_, u32>(0)).unwrap() as usize;
-    let size = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0)).unwrap() as usize;
+    let mut page: usize =
+        connection.query_row(root, [], |row| row.get::<_, u32>(0)).unwrap() as usize;
+    let size =
+        connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0)).unwrap() as usize;
     drop(connection);
     let mut bytes = fs::read(board.file("journal.db")).unwrap();
     let start = |page: usize| (page - 1) * size;
@@ -255,7 +300,10 @@ fn journal_whose_end_cannot_be_read_is_gone_on_from_as_far_as_it_can() {
     let reply = board.cli_ok("get_status", json!({}));
     let before = board.tasks().len();
     assert!((10..30).contains(&before), "{before} of 30 tasks");
-    let safe = format!("up to event {} is safe; lost: what may have happened after event {0};", before + 1);
+    let safe = format!(
+        "up to event {} is safe; lost: what may have happened after event {0};",
+        before + 1
+    );
     assert!(warning(&reply).contains("the sound beginning of the journal"), "{reply}");
     assert!(warning(&reply).contains(&safe), "{reply}");
     board.assert_file_is_the_replay();
@@ -268,8 +316,14 @@ fn journal_that_is_damaged_from_its_first_event_on_is_no_empty_board() {
     fs::remove_file(board.file(SPARE)).unwrap();
     fs::write(board.file(STATE_FILE), "{").unwrap();
     let before = files(&board);
-    for (operation, arguments) in [("get_status", json!({})), ("create_task", json!({"description": "d"}))] {
-        refused(&board.cli(operation, arguments), "state_file_unusable", &["nothing of it is sound", "event 1"]);
+    for (operation, arguments) in
+        [("get_status", json!({})), ("create_task", json!({"description": "d"}))]
+    {
+        refused(
+            &board.cli(operation, arguments),
+            "state_file_unusable",
+            &["nothing of it is sound", "event 1"],
+        );
     }
     assert_eq!(files(&board), before);
 }
@@ -279,7 +333,12 @@ fn journal_of_which_only_the_events_are_sound_is_made_anew_from_them() {
     type Damage = (fn(&Board), &'static str, bool);
     let damages: [Damage; 2] = [
         (
-            |board| sql(board, "INSERT INTO archived_keys SELECT *, zeroblob(32) FROM events WHERE seq = 5"),
+            |board| {
+                sql(
+                    board,
+                    "INSERT INTO archived_keys SELECT *, zeroblob(32) FROM events WHERE seq = 5",
+                )
+            },
             "of the idempotency key of event 5",
             true,
         ),
@@ -297,7 +356,12 @@ fn journal_of_which_only_the_events_are_sound_is_made_anew_from_them() {
     ];
     for (damage, words, stops_a_start) in damages {
         let board = three_tasks();
-        let keyed = || board.cli_ok("create_task", json!({"description": "d", "id": "task-4", "idempotency_key": "k"}));
+        let keyed = || {
+            board.cli_ok(
+                "create_task",
+                json!({"description": "d", "id": "task-4", "idempotency_key": "k"}),
+            )
+        };
         keyed();
         let events = board.events();
         damage(&board);
@@ -306,12 +370,19 @@ fn journal_of_which_only_the_events_are_sound_is_made_anew_from_them() {
         assert!(found["found"].as_str().unwrap().contains(words), "{found}");
         let said = doctor(&board, &["--repair", "--dry-run"]).value();
         assert_eq!(said["lost"], "nothing", "{said}");
-        assert!(said["steps"].to_string().contains("make journal.db anew from all its events"), "{said}");
-        let report = match stops_a_start {
-            true => warning(&board.cli_ok("get_status", json!({}))).to_owned(),
-            false => doctor(&board, &["--repair"]).value()["report"].as_str().unwrap().to_owned(),
+        assert!(
+            said["steps"].to_string().contains("make journal.db anew from all its events"),
+            "{said}"
+        );
+        let report = if stops_a_start {
+            warning(&board.cli_ok("get_status", json!({}))).to_owned()
+        } else {
+            doctor(&board, &["--repair"]).value()["report"].as_str().unwrap().to_owned()
         };
-        for part in [words, "up to event 5 is safe; lost: nothing; kept as evidence: journal.db.quarantined-1"] {
+        for part in [
+            words,
+            "up to event 5 is safe; lost: nothing; kept as evidence: journal.db.quarantined-1",
+        ] {
             assert!(report.contains(part), "no {part:?} in {report}");
         }
         assert!(!report.contains("keys are forgotten"), "{report}");
@@ -327,11 +398,13 @@ fn journal_of_which_only_the_events_are_sound_is_made_anew_from_them() {
 #[test]
 fn journal_that_was_being_made_anew_when_the_process_died_is_gone_on_with() {
     let board = three_tasks();
-    board.cli_ok("create_task", json!({"description": "d", "id": "task-4", "idempotency_key": "k"}));
+    board
+        .cli_ok("create_task", json!({"description": "d", "id": "task-4", "idempotency_key": "k"}));
     let events = board.events();
     sql(&board, "INSERT INTO archived_keys SELECT *, zeroblob(32) FROM events WHERE seq = 5");
     let mut dying = board.command();
-    let died = board.finish(dying.args(["call", "get_status", "{}"]).env("CALLBOARD_FAILPOINT", "remade"));
+    let died =
+        board.finish(dying.args(["call", "get_status", "{}"]).env("CALLBOARD_FAILPOINT", "remade"));
     assert!(died.status.code().is_none(), "{}{}", died.stdout, died.stderr);
     assert!(!board.file("journal.db").exists());
     create(&board, "task-5");
@@ -372,9 +445,13 @@ fn state_file_of_a_history_that_the_board_has_not_gone_on_with_is_kept_and_not_u
     create(&board, "task-5");
     fs::write(board.file(STATE_FILE), &lost).unwrap();
     let reply = board.cli_ok("get_status", json!({}));
-    let report = "because the state file is of another history; it goes on from the journal: the state up to event 6";
+    let report = "because the state file is of another history; it goes on from the journal: the \
+                  state up to event 6";
     assert!(warning(&reply).contains(report), "{reply}");
-    assert_eq!(sha256(fs::read(board.file("mcp-state.json.quarantined-1")).unwrap()), sha256(&lost));
+    assert_eq!(
+        sha256(fs::read(board.file("mcp-state.json.quarantined-1")).unwrap()),
+        sha256(&lost)
+    );
     let tasks: Vec<_> = board.tasks().into_keys().collect();
     assert_eq!(tasks, ["task-1", "task-2", "task-3", "task-4", "task-5"]);
     board.assert_file_is_the_replay();
@@ -387,7 +464,10 @@ fn state_file_that_is_behind_is_brought_to_the_head() {
     create(&board, "task-4");
     fs::write(board.file(STATE_FILE), old).unwrap();
     let reply = create(&board, "task-5");
-    assert!(warning(&reply).contains("an old state file, of event 4, had been put back"), "{reply}");
+    assert!(
+        warning(&reply).contains("an old state file, of event 4, had been put back"),
+        "{reply}"
+    );
     assert!(!board.file("recovery.log").exists(), "nothing had to be recovered");
     assert_eq!(board.tasks().len(), 5);
     board.assert_file_is_the_replay();
@@ -404,7 +484,10 @@ fn state_file_that_is_missing_or_another_boards_is_written_anew_from_the_journal
     fs::write(board.file(STATE_FILE), &foreign).unwrap();
     let reply = create(&board, "task-5");
     assert!(warning(&reply).contains("another board"), "{reply}");
-    assert_eq!(sha256(fs::read(board.file("mcp-state.json.quarantined-1")).unwrap()), sha256(&foreign));
+    assert_eq!(
+        sha256(fs::read(board.file("mcp-state.json.quarantined-1")).unwrap()),
+        sha256(&foreign)
+    );
     assert_eq!(board.tasks().len(), 5);
     board.assert_file_is_the_replay();
 }
@@ -412,15 +495,23 @@ fn state_file_that_is_missing_or_another_boards_is_written_anew_from_the_journal
 #[test]
 fn state_file_of_a_newer_version_is_refused_and_nothing_touched() {
     let board = three_tasks();
-    let newer = fs::read_to_string(board.file(STATE_FILE)).unwrap().replace("_version\": 1", "_version\": 9");
+    let newer = fs::read_to_string(board.file(STATE_FILE))
+        .unwrap()
+        .replace("_version\": 1", "_version\": 9");
     fs::write(board.file(STATE_FILE), newer).unwrap();
     for journal in [true, false] {
         if !journal {
             remove_journal(&board);
         }
         let before = files(&board);
-        for (operation, arguments) in [("get_status", json!({})), ("create_task", json!({"description": "d"}))] {
-            refused(&board.cli(operation, arguments), "state_file_unusable", &["schema version 9", "update"]);
+        for (operation, arguments) in
+            [("get_status", json!({})), ("create_task", json!({"description": "d"}))]
+        {
+            refused(
+                &board.cli(operation, arguments),
+                "state_file_unusable",
+                &["schema version 9", "update"],
+            );
         }
         assert_eq!(files(&board), before);
     }
@@ -458,8 +549,10 @@ fn newest_sound_snapshot_is_gone_on_from_when_nothing_newer_is_sound() {
         fs::write(board.file(STATE_FILE), "{\"schema_version\": 1, ").unwrap();
         fs::write(board.file(SPARE), "").unwrap();
         let reply = create(&board, "task-5");
-        let lost =
-            format!("snapshot {}: the state up to event 3 is safe; lost: what may have happened after", names[1]);
+        let lost = format!(
+            "snapshot {}: the state up to event 3 is safe; lost: what may have happened after",
+            names[1]
+        );
         assert!(warning(&reply).contains(&lost), "{journal}: {reply}");
         assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-1", "task-2", "task-5"]);
         assert_eq!((&board.document()["board_id"], &board.document()["seq"]), (&id, &json!(5)));
@@ -473,7 +566,10 @@ fn journal_is_followed_from_a_snapshot_where_its_beginning_is_damaged() {
     sql(&board, "UPDATE events SET body = replace(body, 'task-1', 'task-9') WHERE seq = 2");
     fs::remove_file(board.file(STATE_FILE)).unwrap();
     let reply = create(&board, "task-5");
-    assert!(warning(&reply).contains("up to event 5 is safe; lost: the history before event 6;"), "{reply}");
+    assert!(
+        warning(&reply).contains("up to event 5 is safe; lost: the history before event 6;"),
+        "{reply}"
+    );
     assert_eq!(board.tasks().len(), 5);
     board.assert_file_is_the_replay();
 }
@@ -487,7 +583,8 @@ fn nothing_begins_empty_where_there_was_a_board() {
         |board| fs::write(board.file("mcp-state.json.imported-1"), "x").unwrap(),
         |board| {
             fs::create_dir(board.file("snapshots")).unwrap();
-            fs::write(board.file("snapshots/state-20260301T120000.000Z-00000000.json"), "{}").unwrap();
+            fs::write(board.file("snapshots/state-20260301T120000.000Z-00000000.json"), "{}")
+                .unwrap();
         },
     ];
     for remain in remains {
@@ -495,8 +592,14 @@ fn nothing_begins_empty_where_there_was_a_board() {
         board.make_dir();
         remain(&board);
         let before = files(&board);
-        for (operation, arguments) in [("get_status", json!({})), ("create_task", json!({"description": "d"}))] {
-            refused(&board.cli(operation, arguments), "state_file_unusable", &["callboard doctor --repair"]);
+        for (operation, arguments) in
+            [("get_status", json!({})), ("create_task", json!({"description": "d"}))]
+        {
+            refused(
+                &board.cli(operation, arguments),
+                "state_file_unusable",
+                &["callboard doctor --repair"],
+            );
         }
         assert!(!board.file("journal.db").exists());
         let after = files(&board);
@@ -515,7 +618,11 @@ fn what_would_lose_events_is_not_done_while_others_live_on_the_board() {
     let bytes = fs::read(board.file("journal.db")).unwrap();
     fs::write(board.file("journal.db"), vec![b'x'; bytes.len()]).unwrap();
     let before = fs::read(board.file(STATE_FILE)).unwrap();
-    refused(&board.cli("get_status", json!({})), "board_damaged", &["Other processes", "call one of them"]);
+    refused(
+        &board.cli("get_status", json!({})),
+        "board_damaged",
+        &["Other processes", "call one of them"],
+    );
     assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), before);
     living.signal(Signal::CONT);
     living.ok("create_task", json!({"description": "d", "id": "task-4"}));
@@ -537,7 +644,10 @@ fn server_that_starts_alone_recovers_what_no_other_process_can_know() {
     let reply = board.mcp().ok("create_task", json!({"description": "d", "id": "task-5"}));
     let recovered = format!("snapshot {}: the state up to event", names[2]);
     assert!(warning(&reply).contains(&recovered), "{reply}");
-    assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-1", "task-2", "task-3", "task-5"]);
+    assert_eq!(
+        board.tasks().into_keys().collect::<Vec<_>>(),
+        ["task-1", "task-2", "task-3", "task-5"]
+    );
 }
 
 #[test]
@@ -576,15 +686,20 @@ fn doctor_repairs_a_journal_that_lost_its_end_after_a_backup_and_says_so_before(
     let before = files(&board);
     let said = doctor(&board, &["--repair", "--dry-run"]).value();
     assert_eq!(files(&board), before, "a dry run changed something");
-    assert_eq!((&said["repaired"], &said["lost"]), (&json!(false), &json!("the history before event 6")), "{said}");
+    assert_eq!(
+        (&said["repaired"], &said["lost"]),
+        (&json!(false), &json!("the history before event 6")),
+        "{said}"
+    );
     assert!(said["steps"].to_string().contains("behind event 5"), "{said}");
     assert_eq!(said["faults"][0], "the journal ends at event 4 and the state file is at event 5");
     let done = doctor(&board, &["--repair"]);
     assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
     assert_eq!(done.value()["faults"], said["faults"]);
     let backup = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
-    let backup: Vec<_> =
-        backup.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("backup-")).collect();
+    let backup: Vec<_> = backup
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("backup-"))
+        .collect();
     for (name, hash) in before {
         assert_eq!(sha256(fs::read(backup[0].join(&name)).unwrap()), hash, "{name}");
     }
@@ -646,7 +761,8 @@ fn lock_that_is_held_is_waited_for_no_longer_than_a_call_may_take() {
     let damaged = three_tasks();
     fs::write(damaged.file(STATE_FILE), "{").unwrap();
     for board in [&fresh, &damaged] {
-        let lock = fs::OpenOptions::new().create(true).append(true).open(board.file("lock")).unwrap();
+        let lock =
+            fs::OpenOptions::new().create(true).append(true).open(board.file("lock")).unwrap();
         lock.lock().unwrap();
         let start = Instant::now();
         refused(&board.cli("create_task", json!({"description": "d"})), "locked", &["5 s"]);
@@ -659,9 +775,11 @@ fn lock_that_is_held_is_waited_for_no_longer_than_a_call_may_take() {
 #[test]
 fn commit_that_fails_is_answered_with_what_the_journal_holds() {
     let board = three_tasks();
-    // Before COMMIT nothing is written. An error of COMMIT itself proves nothing, and neither does one after it.
+    // Before COMMIT nothing is written. An error of COMMIT itself proves nothing, and neither does
+    // one after it.
     for (failpoint, done) in [("before-commit", false), ("commit", false), ("after-commit", true)] {
-        let mut client = board.mcp_with(&[("CALLBOARD_FAILPOINT", &format!("{failpoint}:1:error"))]);
+        let mut client =
+            board.mcp_with(&[("CALLBOARD_FAILPOINT", &format!("{failpoint}:1:error"))]);
         let reply = client.call("create_task", json!({"description": "d", "id": failpoint}));
         assert_eq!(reply.is_error, !done, "{failpoint}: {}", reply.text);
         assert_eq!(board.tasks().contains_key(failpoint), done, "{failpoint}");
@@ -716,7 +834,11 @@ fn board_that_is_deleted_under_a_process_comes_back_whole() {
         let repeated = client.ok("create_task", again);
         client.ok("create_task", json!({"description": "d", "id": "task-2"}));
         assert_eq!(board.document()["board_id"], before["board_id"], "{what}");
-        assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-1", "task-2"], "{what}: {repeated}");
+        assert_eq!(
+            board.tasks().into_keys().collect::<Vec<_>>(),
+            ["task-1", "task-2"],
+            "{what}: {repeated}"
+        );
         assert_eq!(board.events()[..history.len()], history, "{what}: the history came along");
         board.assert_file_is_the_replay();
         create(&board, "task-3");
@@ -749,7 +871,9 @@ fn board_whose_files_are_deleted_is_left_to_whoever_lives_on_it_and_has_only_loo
             create(&board, "with-key");
             let history = board.events();
             let living = start(&board);
-            let is_deleted = |name: &str| deleted.iter().any(|one| name.trim_start_matches('.').starts_with(one));
+            let is_deleted = |name: &str| {
+                deleted.iter().any(|one| name.trim_start_matches('.').starts_with(one))
+            };
             let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap());
             let names = entries.filter(|entry| is_deleted(entry.file_name().to_str().unwrap()));
             names.for_each(|entry| fs::remove_file(entry.path()).unwrap());
@@ -799,7 +923,9 @@ fn another_board_in_the_place_of_a_processs_board_is_refused() {
     let mut client = settled(&board);
     renameat_with(CWD, board.dir(), CWD, other.dir(), RenameFlags::EXCHANGE).unwrap();
     let before = board.document();
-    for (operation, arguments) in [("create_task", json!({"description": "d"})), ("get_status", json!({}))] {
+    for (operation, arguments) in
+        [("create_task", json!({"description": "d"})), ("get_status", json!({}))]
+    {
         let refused = client.call(operation, arguments);
         assert_eq!(refused.code(), "board_replaced", "{}", refused.text);
         assert!(refused.text.contains("restart"), "{}", refused.text);
@@ -814,14 +940,20 @@ fn another_history_in_the_place_of_a_processs_own_is_refused_and_its_own_kept() 
     let copy = board.base().join("copy");
     assert!(Command::new("cp").arg("-r").arg(board.dir()).arg(&copy).status().unwrap().success());
     client.ok("create_task", json!({"description": "d", "id": "task-ours"}));
-    let theirs =
-        board.command().arg("--dir").arg(&copy).args(["call", "create_task"]).arg("{\"description\": \"d\"}").output();
+    let theirs = board
+        .command()
+        .arg("--dir")
+        .arg(&copy)
+        .args(["call", "create_task"])
+        .arg("{\"description\": \"d\"}")
+        .output();
     assert!(theirs.unwrap().status.success());
     renameat_with(CWD, board.dir(), CWD, &copy, RenameFlags::EXCHANGE).unwrap();
     let refused = client.call("create_task", json!({"description": "d"}));
     assert_eq!(refused.code(), "board_replaced", "{}", refused.text);
     let kept = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
-    let kept = kept.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("diverged-"));
+    let kept =
+        kept.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("diverged-"));
     let kept: Vec<_> = kept.collect();
     assert_eq!(kept.len(), 1, "{kept:?}");
     assert!(refused.text.contains(kept[0].to_str().unwrap()), "{}", refused.text);
@@ -839,9 +971,10 @@ fn create_until(mut client: Client, slot: usize, stop: &AtomicBool) -> (Vec<Stri
         }
         let id = format!("task-{slot}-{number}");
         let reply = client.call("create_task", json!({"description": "d", "id": id}));
-        match reply.is_error {
-            true => refused.push(format!("{} {}", reply.code(), reply.text)),
-            false => acknowledged.push(id),
+        if reply.is_error {
+            refused.push(format!("{} {}", reply.code(), reply.text))
+        } else {
+            acknowledged.push(id)
         }
     }
     client.ok("get_status", json!({}));
@@ -860,7 +993,9 @@ fn directory_that_is_removed_again_and_again_under_load_loses_nothing_acknowledg
 fn git_clean_under_four_working_processes_loses_nothing_acknowledged() {
     let removals = size("CALLBOARD_REMOVALS", 6);
     let board = Board::new();
-    let git = |arguments: &[&str]| Command::new("git").arg("-C").arg(board.base()).args(arguments).output().unwrap();
+    let git = |arguments: &[&str]| {
+        Command::new("git").arg("-C").arg(board.base()).args(arguments).output().unwrap()
+    };
     assert!(git(&["init", "-q"]).status.success());
     loses_nothing(&board, removals, "times git clean -fdx", |board| {
         // It fails if the board comes back before everything is removed.
@@ -884,10 +1019,16 @@ fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Bo
     let results = thread::scope(|scope| {
         let stopping = StopAtEnd(&stop);
         let create = |client, slot| create_until(client, slot, &stop);
-        let slots: Vec<_> =
-            clients.into_iter().zip(0..).map(|(client, slot)| scope.spawn(move || create(client, slot))).collect();
-        let seq =
-            || fs::read(board.file(STATE_FILE)).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let slots: Vec<_> = clients
+            .into_iter()
+            .zip(0..)
+            .map(|(client, slot)| scope.spawn(move || create(client, slot)))
+            .collect();
+        let seq = || {
+            fs::read(board.file(STATE_FILE))
+                .ok()
+                .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
+        };
         let seq = || seq().and_then(|document| document["seq"].as_u64()).unwrap_or(0);
         for removal in 1..=removals {
             let now = until(PATIENCE, "the board is there", || Some(seq()).filter(|seq| *seq > 0));
@@ -905,8 +1046,8 @@ fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Bo
     let refused: Vec<_> = results.iter().flat_map(|(_, refused)| refused).collect();
     let lost: Vec<_> = acknowledged.iter().filter(|id| !tasks.contains_key(**id)).collect();
     println!(
-        "{removals} {what} under {PROCESSES} processes in {:.1} s: {} creates acknowledged, {} answered \
-         with an error, {} lost",
+        "{removals} {what} under {PROCESSES} processes in {:.1} s: {} creates acknowledged, {} \
+         answered with an error, {} lost",
         start.elapsed().as_secs_f64(),
         acknowledged.len(),
         refused.len(),
@@ -914,9 +1055,11 @@ fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Bo
     );
     assert!(lost.is_empty(), "{lost:?}");
     assert_eq!(board.document()["board_id"], id);
-    // A task that was refused because the files were gone again is not on the board, or not for certain.
+    // A task that was refused because the files were gone again is not on the board, or not for
+    // certain.
     let honest = ["unknown_outcome", "bad_directory", "not_written", "io "];
-    let odd: Vec<_> = refused.iter().filter(|text| !honest.iter().any(|code| text.starts_with(code))).collect();
+    let odd: Vec<_> =
+        refused.iter().filter(|text| !honest.iter().any(|code| text.starts_with(code))).collect();
     assert!(odd.is_empty(), "{odd:?}");
     assert!(results.iter().all(|(acknowledged, _)| !acknowledged.is_empty()));
     board.assert_file_is_the_replay();
@@ -945,18 +1088,25 @@ fn process_does_not_take_a_restored_board_for_a_deleted_one() {
         let restored = board.finish(board.command().args(["restore", "--force", &backup]));
         assert!(restored.status.success(), "{journal}: {}", restored.stderr);
         client.signal(Signal::CONT);
-        for (operation, arguments) in [("create_task", json!({"description": "d"})), ("get_status", json!({}))] {
+        for (operation, arguments) in
+            [("create_task", json!({"description": "d"})), ("get_status", json!({}))]
+        {
             let refused = client.call(operation, arguments);
             assert_eq!(refused.code(), "board_replaced", "{journal}: {}", refused.text);
             assert!(refused.text.contains("restart this process"), "{}", refused.text);
         }
         create(&board, "task-after");
         let tasks: Vec<_> = board.tasks().into_keys().collect();
-        assert_eq!(tasks, ["task-1", "task-2", "task-3", "task-after"], "{journal}: what was restored is the board");
+        assert_eq!(
+            tasks,
+            ["task-1", "task-2", "task-3", "task-after"],
+            "{journal}: what was restored is the board"
+        );
         board.assert_file_is_the_replay();
         // What only that process knew is kept.
         let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
-        let kept: Vec<_> = entries.filter(|path| path.to_str().unwrap().contains("/diverged-")).collect();
+        let kept: Vec<_> =
+            entries.filter(|path| path.to_str().unwrap().contains("/diverged-")).collect();
         assert_eq!(kept.len(), 1, "{journal}: {kept:?}");
         assert!(fs::read_to_string(kept[0].join(STATE_FILE)).unwrap().contains("task-ours"));
     }
@@ -975,10 +1125,17 @@ fn new_board_in_the_place_of_a_deleted_one_is_left_alone_and_the_old_one_kept_wi
     assert_eq!(refused.code(), "board_replaced", "{}", refused.text);
     assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-new"]);
     let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
-    let kept: Vec<_> = entries.filter(|path| path.to_str().unwrap().contains("/diverged-")).collect();
+    let kept: Vec<_> =
+        entries.filter(|path| path.to_str().unwrap().contains("/diverged-")).collect();
     let (kept, state) = (kept[0].to_str().unwrap(), seq.to_string());
-    let past = board.finish(board.command().args(["--json", "--dir", kept, "state", "--at", &state]));
-    assert!(past.status.success() && past.stdout.contains("task-1"), "{} {}", past.stdout, past.stderr);
+    let past =
+        board.finish(board.command().args(["--json", "--dir", kept, "state", "--at", &state]));
+    assert!(
+        past.status.success() && past.stdout.contains("task-1"),
+        "{} {}",
+        past.stdout,
+        past.stderr
+    );
 }
 
 #[test]
@@ -986,7 +1143,8 @@ fn configuration_comes_back_with_a_deleted_board_and_tokens_do_not() {
     let board = three_tasks();
     let text = "[policy]\nmax_checkpoints = 7\n";
     fs::write(board.file("config.toml"), text).unwrap();
-    let token = board.finish(board.command().args(["token", "add", "--role", "worker", "--name", "w"]));
+    let token =
+        board.finish(board.command().args(["token", "add", "--role", "worker", "--name", "w"]));
     assert!(token.status.success(), "{}", token.stderr);
     let mut client = board.mcp();
     client.ok("get_status", json!({}));
@@ -995,14 +1153,19 @@ fn configuration_comes_back_with_a_deleted_board_and_tokens_do_not() {
     assert!(warning(&reply).contains("config.toml is as this process had read it"), "{reply}");
     assert!(warning(&reply).contains("tokens that were deleted are not put back"), "{reply}");
     assert_eq!(fs::read_to_string(board.file("config.toml")).unwrap(), text);
-    assert_eq!(fs::metadata(board.file("config.toml")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(board.file("config.toml")).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     assert!(!board.file("tokens.toml").exists());
 }
 
 #[test]
 fn server_whose_tokens_are_deleted_lets_nobody_in() {
     let board = three_tasks();
-    let token = board.finish(board.command().args(["--json", "token", "add", "--role", "worker", "--name", "w"]));
+    let token = board.finish(
+        board.command().args(["--json", "token", "add", "--role", "worker", "--name", "w"]),
+    );
     let token = token.value()["token"].as_str().unwrap().to_owned();
     let server = Server::on(&board);
     let ask = |token: Option<&str>| {
@@ -1016,7 +1179,9 @@ fn server_whose_tokens_are_deleted_lets_nobody_in() {
     assert_eq!((ask(Some(&token)), ask(None)), (200, 401));
     fs::remove_file(board.file("tokens.toml")).unwrap();
     // For a token that was accepted a moment ago, the file is not read again.
-    until(PATIENCE, "the token is refused without the file", || (ask(Some(&token)) == 401).then_some(()));
+    until(PATIENCE, "the token is refused without the file", || {
+        (ask(Some(&token)) == 401).then_some(())
+    });
     assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "without the file");
     remove_directory(board.dir());
     assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "without the board");
@@ -1033,10 +1198,16 @@ fn state_at_an_event_is_found_in_a_journal_that_begins_behind_a_recovery() {
     }
     let past = |seq: &str| board.finish(board.command().args(["--json", "state", "--at", seq]));
     let state = past("6").value();
-    let ids: Vec<_> = state["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone()).collect();
+    let ids: Vec<_> =
+        state["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone()).collect();
     assert_eq!((&state["seq"], ids.len()), (&json!(6), 4), "{state}");
     let before = past("3");
-    assert_eq!((before.status.code(), before.code().as_str()), (Some(1), "not_in_the_past"), "{}", before.stderr);
+    assert_eq!(
+        (before.status.code(), before.code().as_str()),
+        (Some(1), "not_in_the_past"),
+        "{}",
+        before.stderr
+    );
 }
 
 fn checks(board: &Board) -> BTreeMap<String, Value> {
@@ -1049,7 +1220,10 @@ fn doctor_verifies_the_snapshots_and_looks_at_the_directories_above() {
     let (board, names) = with_snapshots();
     let before = checks(&board);
     assert_eq!(before["snapshots"]["verdict"], "ok", "{before:?}");
-    assert!(before["snapshots"]["found"].as_str().unwrap().starts_with("3, chain verified"), "{before:?}");
+    assert!(
+        before["snapshots"]["found"].as_str().unwrap().starts_with("3, chain verified"),
+        "{before:?}"
+    );
     let path = board.file("snapshots").join(&names[1]);
     let mut bytes = fs::read(&path).unwrap();
     bytes[300] ^= 1;
@@ -1062,9 +1236,15 @@ fn doctor_verifies_the_snapshots_and_looks_at_the_directories_above() {
     }
     assert_eq!(after["directories above"]["verdict"], "warn", "{after:?}");
     let found = after["directories above"]["found"].as_str().unwrap();
-    assert!(found.contains(board.base().to_str().unwrap()) && found.contains("writable by everybody"), "{found}");
+    assert!(
+        found.contains(board.base().to_str().unwrap()) && found.contains("writable by everybody"),
+        "{found}"
+    );
     let base = board.base().to_str().unwrap();
     assert!(!before["directories above"]["found"].as_str().unwrap().contains(base), "{before:?}");
     fs::set_permissions(board.base(), fs::Permissions::from_mode(0o1777)).unwrap();
-    assert!(!checks(&board)["directories above"]["found"].as_str().unwrap().contains(base), "sticky");
+    assert!(
+        !checks(&board)["directories above"]["found"].as_str().unwrap().contains(base),
+        "sticky"
+    );
 }

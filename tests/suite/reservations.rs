@@ -19,7 +19,12 @@ fn holders(world: &World, path: &str) -> Vec<String> {
 
 fn two_on_one_file() -> World {
     let files = json!({"context_files": ["src/a.rs"]});
-    World::new().agent("a1").agent("a2").task_with("t", files.clone()).task_with("u", files).task("free")
+    World::new()
+        .agent("a1")
+        .agent("a2")
+        .task_with("t", files.clone())
+        .task_with("u", files)
+        .task("free")
 }
 
 #[test]
@@ -27,17 +32,25 @@ fn files_of_a_task_are_held_from_its_claim_to_the_end_of_its_lease() {
     type End = fn(&mut World);
     let ends: [(&str, End); 5] = [
         ("completed", |world| drop(world.complete("a1", "t"))),
-        ("failed", |world| drop(world.call("fail_task", json!({"task_id": "t", "error": "x"})).unwrap())),
+        ("failed", |world| {
+            drop(world.call("fail_task", json!({"task_id": "t", "error": "x"})).unwrap())
+        }),
         ("released", |world| drop(world.call("release_task", json!({"task_id": "t"})).unwrap())),
-        ("cancelled", |world| drop(world.nobody().call("cancel_task", json!({"task_id": "t"})).unwrap())),
+        ("cancelled", |world| {
+            drop(world.nobody().call("cancel_task", json!({"task_id": "t"})).unwrap())
+        }),
         ("expired", |world| _ = world.at(30 * MINUTE)),
     ];
     for (name, end) in ends {
-        let mut world = World::new().agent("a1").task_with("t", json!({"context_files": ["src/*.rs", "docs/"]}));
+        let mut world = World::new()
+            .agent("a1")
+            .task_with("t", json!({"context_files": ["src/*.rs", "docs/"]}));
         assert_eq!(holders(&world, "src/a.rs"), [""; 0]);
         world.claim("a1", "t");
         world.by("a1").call("reserve_files", json!({"files": ["Cargo.toml"]})).expect("reserved");
-        for (path, held) in [("src/a.rs", true), ("docs/x/y.md", true), ("Cargo.toml", true), ("src/a/b.rs", false)] {
+        for (path, held) in
+            [("src/a.rs", true), ("docs/x/y.md", true), ("Cargo.toml", true), ("src/a/b.rs", false)]
+        {
             assert_eq!(holders(&world, path).len(), usize::from(held), "{path}");
         }
         end(&mut world);
@@ -66,30 +79,47 @@ fn a_claim_prefers_free_files_among_equals_and_tells_of_overlaps() {
 #[test]
 fn exclusive_claims_skip_what_overlaps_and_wait_for_it() {
     let mut world = two_on_one_file().claimed("a1", "t");
-    world.nobody().call("update_task", json!({"task_id": "free", "priority": 9})).expect("less urgent");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "free", "priority": 9}))
+        .expect("less urgent");
     let exclusive = json!({"exclusive_files": true, "wait_seconds": 50});
     world.by("a2").call("claim_task", exclusive.clone()).replies(json!({"task": {"id": "free"}}));
     world.complete("a2", "free");
-    let empty = world.call("claim_task", exclusive.clone()).replies(json!({"success": false, "verdict": "wait"}));
-    assert!(empty["message"].as_str().is_some_and(|text| text.contains("held by others")), "{empty}");
+    let empty = world
+        .call("claim_task", exclusive.clone())
+        .replies(json!({"success": false, "verdict": "wait"}));
+    assert!(
+        empty["message"].as_str().is_some_and(|text| text.contains("held by others")),
+        "{empty}"
+    );
     assert!(world.waits("claim_task", exclusive.clone()));
-    let message = world.call("claim_task", json!({"task_id": "u", "exclusive_files": true})).refuses("files_held");
-    assert!(message.contains("`a1`") && message.contains("`t`") && message.contains("until"), "{message}");
+    let message = world
+        .call("claim_task", json!({"task_id": "u", "exclusive_files": true}))
+        .refuses("files_held");
+    assert!(
+        message.contains("`a1`") && message.contains("`t`") && message.contains("until"),
+        "{message}"
+    );
     world.complete("a1", "t");
     world.by("a2").call("claim_task", exclusive).replies(json!({"task": {"id": "u"}}));
 }
 
 #[test]
 fn ones_own_files_are_no_overlap() {
-    let mut world = two_on_one_file().agent_with("a1", json!({"max_concurrent": 2})).claimed("a1", "t");
+    let mut world =
+        two_on_one_file().agent_with("a1", json!({"max_concurrent": 2})).claimed("a1", "t");
     world.by("a1").call("start_task", json!({"task_id": "t"})).expect("started");
-    world.call("claim_task", json!({"exclusive_files": true})).replies(json!({"task": {"id": "u"}, "handoff": null}));
+    world
+        .call("claim_task", json!({"exclusive_files": true}))
+        .replies(json!({"task": {"id": "u"}, "handoff": null}));
 }
 
 #[test]
 fn the_look_ahead_is_bounded() {
     let files = json!({"context_files": ["src/a.rs"]});
-    let mut world = World::new().agent("a1").agent("a2").task_with("held", files.clone()).claimed("a1", "held");
+    let mut world =
+        World::new().agent("a1").agent("a2").task_with("held", files.clone()).claimed("a1", "held");
     world.replays_seldom = true;
     for number in 0..64 {
         world.create(&format!("t{number}"), files.clone());
@@ -98,7 +128,9 @@ fn the_look_ahead_is_bounded() {
     assert_eq!(world.next("a2")["task"]["id"], "t0");
     world.call("release_task", json!({"task_id": "t0"})).expect("put back");
     // If there is no other task, tasks with held files are taken.
-    world.call("claim_task", json!({"exclusive_files": true})).replies(json!({"task": {"id": "free"}}));
+    world
+        .call("claim_task", json!({"exclusive_files": true}))
+        .replies(json!({"task": {"id": "free"}}));
 }
 
 #[test]
@@ -108,7 +140,11 @@ fn files_outside_of_the_project_are_refused_with_place_and_remedy() {
     for bad in ["/etc/passwd", "../other/x", "src/../../x", "~/x", "{a,../b}", "", "/w/onetwo/x"] {
         let files = json!(["src/ok.rs", bad]);
         for (name, arguments, place) in [
-            ("create_task", json!({"description": "d", "context_files": files}), "context_files[1]"),
+            (
+                "create_task",
+                json!({"description": "d", "context_files": files}),
+                "context_files[1]",
+            ),
             (
                 "create_tasks_batch",
                 json!({"tasks": [{"description": "d", "context_files": files}]}),
@@ -118,7 +154,10 @@ fn files_outside_of_the_project_are_refused_with_place_and_remedy() {
             ("reserve_files", json!({"agent_id": "a1", "files": files}), "files[1]"),
         ] {
             let message = world.nobody().call(name, arguments).refuses("outside_project");
-            assert!(message.contains(place) && message.contains("src/**/*.rs"), "{name} {bad}: {message}");
+            assert!(
+                message.contains(place) && message.contains("src/**/*.rs"),
+                "{name} {bad}: {message}"
+            );
         }
     }
     let inside = json!({"id": "u", "description": "d", "context_files": ["/w/one/src/a.rs", "app/[id]/page.tsx"]});
@@ -131,15 +170,22 @@ fn files_outside_of_the_project_are_refused_with_place_and_remedy() {
 
 #[test]
 fn reservations_exclude_or_share_and_name_the_holder() {
-    let mut world = World::new().agent("a1").agent("a2").agent_with("watcher", json!({"role": "observer"}));
-    world.by("a1").call("reserve_files", json!({"files": ["src/"], "reason": "a rename"})).replies(json!({
-        "reservation": {"agent": "a1", "files": ["src/"], "reason": "a rename", "task": null},
-    }));
+    let mut world =
+        World::new().agent("a1").agent("a2").agent_with("watcher", json!({"role": "observer"}));
+    world.by("a1").call("reserve_files", json!({"files": ["src/"], "reason": "a rename"})).replies(
+        json!({
+            "reservation": {"agent": "a1", "files": ["src/"], "reason": "a rename", "task": null},
+        }),
+    );
     for files in [json!(["docs/", "src/a.rs"]), json!(["**/*.rs"]), json!(["src"])] {
-        let message =
-            world.by("a2").call("reserve_files", json!({"files": files, "shared": true})).refuses("files_held");
+        let message = world
+            .by("a2")
+            .call("reserve_files", json!({"files": files, "shared": true}))
+            .refuses("files_held");
         assert!(
-            message.contains("`a1`") && message.contains("send_message") && !message.contains("rename"),
+            message.contains("`a1`")
+                && message.contains("send_message")
+                && !message.contains("rename"),
             "{message}"
         );
     }
@@ -155,18 +201,25 @@ fn reservations_exclude_or_share_and_name_the_holder() {
 
 #[test]
 fn reservations_end_by_time_by_release_and_by_a_leader() {
-    let mut world = World::new().agent("a1").agent("a2").agent_with("lead", json!({"role": "leader"}));
+    let mut world =
+        World::new().agent("a1").agent("a2").agent_with("lead", json!({"role": "leader"}));
     let reserve = json!({"files": ["src/a.rs"], "minutes": 5});
-    let first = world.by("a1").call("reserve_files", reserve.clone()).expect("reserved")["reservation"].clone();
+    let first =
+        world.by("a1").call("reserve_files", reserve.clone()).expect("reserved")["reservation"]
+            .clone();
     world.at(3 * MINUTE);
-    let again = world.by("a1").call("reserve_files", reserve.clone()).expect("renewed")["reservation"].clone();
+    let again =
+        world.by("a1").call("reserve_files", reserve.clone()).expect("renewed")["reservation"]
+            .clone();
     assert_eq!((&first["id"], world.state.reservations().len()), (&again["id"], 1));
     world.at(5 * MINUTE - 1);
     assert_eq!(holders(&world, "src/a.rs"), ["a1"]);
     assert_eq!(world.state.next_deadline(), Some(world.now + 1));
     world.at(1);
     assert_eq!((world.state.reservations().len(), world.count_of("files_released")), (0, 1));
-    let id = world.by("a1").call("reserve_files", reserve.clone()).expect("reserved")["reservation"]["id"].clone();
+    let id = world.by("a1").call("reserve_files", reserve.clone()).expect("reserved")
+        ["reservation"]["id"]
+        .clone();
     let named = json!({"reservations": [id]});
     world.by("a2").call("release_files", named.clone()).refuses("not_leader");
     world.by("lead").call("release_files", named.clone()).expect("freed");
@@ -192,7 +245,9 @@ fn reservations_end_by_time_by_release_and_by_a_leader() {
 fn what_was_reserved_before_a_claim_becomes_the_tasks_when_it_is_renewed() {
     let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2})).task("t").task("u");
     let reserve = json!({"files": ["src/x.rs"], "minutes": 5});
-    let first = world.by("a1").call("reserve_files", reserve).expect("reserved")["reservation"]["id"].clone();
+    let first =
+        world.by("a1").call("reserve_files", reserve).expect("reserved")["reservation"]["id"]
+            .clone();
     world.claim("a1", "t");
     let again = json!({"files": ["src/x.rs"]});
     let renewed = json!({"reservation": {"id": first, "task": "t", "until": null}});
@@ -210,12 +265,15 @@ fn what_was_reserved_before_a_claim_becomes_the_tasks_when_it_is_renewed() {
 
 #[test]
 fn what_was_reserved_for_longer_than_a_task_outlives_it_when_it_is_renewed() {
-    for renewal in [json!({"files": ["src/x.rs"]}), json!({"files": ["src/x.rs"], "minutes": 900})] {
+    for renewal in [json!({"files": ["src/x.rs"]}), json!({"files": ["src/x.rs"], "minutes": 900})]
+    {
         let mut world = World::new().agent("a1").task("t");
         let reserve = json!({"files": ["src/x.rs"], "minutes": 600});
-        let first = world.by("a1").call("reserve_files", reserve).expect("reserved")["reservation"].clone();
+        let first =
+            world.by("a1").call("reserve_files", reserve).expect("reserved")["reservation"].clone();
         world.claim("a1", "t");
-        let renewed = world.by("a1").call("reserve_files", renewal).expect("renewed")["reservation"].clone();
+        let renewed =
+            world.by("a1").call("reserve_files", renewal).expect("renewed")["reservation"].clone();
         assert_eq!((&renewed["id"], &renewed["task"]), (&first["id"], &json!(null)));
         assert!(renewed["until"].as_str() >= first["until"].as_str(), "{renewed}");
         world.complete("a1", "t");
@@ -230,9 +288,15 @@ fn what_was_reserved_for_longer_than_a_task_outlives_it_when_it_is_renewed() {
 #[test]
 fn a_reservation_of_a_task_lasts_as_its_lease_does() {
     let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
-    world.by("a1").call("reserve_files", json!({"files": ["a"], "task_id": "u"})).refuses("not_held");
+    world
+        .by("a1")
+        .call("reserve_files", json!({"files": ["a"], "task_id": "u"}))
+        .refuses("not_held");
     let reply = world.call("reserve_files", json!({"files": ["a"]})).expect("reserved");
-    assert_eq!((&reply["reservation"]["task"], &reply["reservation"]["until"]), (&json!("t"), &Value::Null));
+    assert_eq!(
+        (&reply["reservation"]["task"], &reply["reservation"]["until"]),
+        (&json!("t"), &Value::Null)
+    );
     world.at(29 * MINUTE);
     world.call("heartbeat", json!({})).expect("alive");
     world.at(29 * MINUTE);
@@ -268,7 +332,10 @@ fn overlaps_fit_the_budget_of_the_handoff() {
     let handoff = world.next("a1")["handoff"].clone();
     println!("a handoff with overlaps: {} bytes of 2,048", handoff.to_string().len());
     assert!(handoff.to_string().len() <= 2_048, "{handoff}");
-    assert!(handoff["overlaps"].as_array().is_some_and(|overlaps| !overlaps.is_empty()), "{handoff}");
+    assert!(
+        handoff["overlaps"].as_array().is_some_and(|overlaps| !overlaps.is_empty()),
+        "{handoff}"
+    );
 }
 
 /// A repository with a second worktree, and its board.
@@ -298,12 +365,20 @@ impl Project {
     /// A command for a program, as an agent's client starts it there.
     fn program(&self, program: &str, cwd: &Path) -> Command {
         let mut command = Command::new(program);
-        command.env("COORDINATION_DIR", self.board.dir()).env("HOME", self.board.base()).current_dir(cwd);
+        command
+            .env("COORDINATION_DIR", self.board.dir())
+            .env("HOME", self.board.base())
+            .current_dir(cwd);
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
         for (name, value) in [("NAME", "t"), ("EMAIL", "t@example.org")] {
-            command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+            command
+                .env(format!("GIT_AUTHOR_{name}"), value)
+                .env(format!("GIT_COMMITTER_{name}"), value);
         }
-        command.env_remove("CALLBOARD_AGENT").env_remove("CLAUDE_PROJECT_DIR").env_remove("GIT_DIR");
+        command
+            .env_remove("CALLBOARD_AGENT")
+            .env_remove("CLAUDE_PROJECT_DIR")
+            .env_remove("GIT_DIR");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -315,7 +390,11 @@ impl Project {
     #[track_caller]
     fn git(&self, cwd: &Path, arguments: &[&str]) {
         let output = self.try_git(cwd, arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     fn callboard(&self, cwd: &Path, arguments: &[&str]) -> Output {
@@ -323,7 +402,8 @@ impl Project {
     }
 
     fn agent(&self, name: &str, cwd: &Path) -> Client {
-        let mut client = Client::start(self.program(env!("CARGO_BIN_EXE_callboard"), cwd).arg("mcp"));
+        let mut client =
+            Client::start(self.program(env!("CARGO_BIN_EXE_callboard"), cwd).arg("mcp"));
         client.register(name);
         client
     }
@@ -333,7 +413,8 @@ impl Project {
     fn before_edit(&self, cwd: &Path, file: &Path) -> Option<Value> {
         let connected = self.callboard(cwd, &["connect", "claude", "--hooks"]);
         assert!(connected.status.success(), "{}", String::from_utf8_lossy(&connected.stderr));
-        let settings: Value = serde_json::from_slice(&fs::read(cwd.join(".claude/settings.json")).unwrap()).unwrap();
+        let settings: Value =
+            serde_json::from_slice(&fs::read(cwd.join(".claude/settings.json")).unwrap()).unwrap();
         let group = &settings["hooks"]["PreToolUse"][0];
         assert!(group["matcher"].as_str().unwrap().split('|').any(|tool| tool == "Write"));
         let input = json!({"session_id": "s", "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "Write",
@@ -344,7 +425,11 @@ impl Project {
         process.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
         let output = process.wait_with_output().unwrap();
         assert!(output.status.success());
-        if output.stdout.is_empty() { None } else { Some(serde_json::from_slice(&output.stdout).unwrap()) }
+        if output.stdout.is_empty() {
+            None
+        } else {
+            Some(serde_json::from_slice(&output.stdout).unwrap())
+        }
     }
 
     /// Changes the file and commits it there.
@@ -377,13 +462,17 @@ fn the_second_on_a_file_is_told_before_it_edits_and_stopped_when_it_commits() {
     assert_eq!(project.before_edit(&one, &file), None, "its own");
     assert_eq!(project.before_edit(&two, &two.join("README.md")), None, "nobody's");
     let denied = project.before_edit(&two, &theirs).expect("denied")["hookSpecificOutput"].clone();
-    assert_eq!((&denied["hookEventName"], &denied["permissionDecision"]), (&json!("PreToolUse"), &json!("deny")));
+    assert_eq!(
+        (&denied["hookEventName"], &denied["permissionDecision"]),
+        (&json!("PreToolUse"), &json!("deny"))
+    );
     let reason = denied["permissionDecisionReason"].as_str().unwrap();
     for part in ["ada", "task lexer", "\"Write the lexer\"", "until 2", "send_message"] {
         assert!(reason.contains(part), "{part} in {reason}");
     }
     let (_, call) = reason.split_once("send_message ").unwrap();
-    let call = serde_json::Deserializer::from_str(call).into_iter::<Value>().next().unwrap().unwrap();
+    let call =
+        serde_json::Deserializer::from_str(call).into_iter::<Value>().next().unwrap().unwrap();
     bob.ok("send_message", call);
     let (_, command) = reason.split_once("in a shell: ").unwrap();
     let command = shlex::split(command.split_once(", then ").unwrap().0).unwrap();
@@ -393,7 +482,8 @@ fn the_second_on_a_file_is_told_before_it_edits_and_stopped_when_it_commits() {
     assert_eq!(ada.ok("heartbeat", json!({"agent_id": "ada"}))["unread_messages"]["count"], 2);
 
     let stopped = project.commit(&two, "bob's");
-    let said = String::from_utf8_lossy(&stopped.stderr).into_owned() + &String::from_utf8_lossy(&stopped.stdout);
+    let said = String::from_utf8_lossy(&stopped.stderr).into_owned()
+        + &String::from_utf8_lossy(&stopped.stdout);
     assert!(!stopped.status.success(), "{said}");
     for part in ["lexer.rs by ada for task lexer: Write the lexer", "ends in", "--no-verify"] {
         assert!(said.contains(part), "{part} in {said}");
@@ -423,7 +513,8 @@ fn a_commit_is_its_sessions_whichever_worktree_it_is_made_in() {
     of_bob(&["heartbeat"]);
     of_bob(&["call", "reserve_files", r#"{"files": ["src/lexer.rs"]}"#]);
     let stopped = project.commit(&one, "ada's, in the worktree where bob holds the file");
-    let said = String::from_utf8_lossy(&stopped.stderr).into_owned() + &String::from_utf8_lossy(&stopped.stdout);
+    let said = String::from_utf8_lossy(&stopped.stderr).into_owned()
+        + &String::from_utf8_lossy(&stopped.stdout);
     assert!(!stopped.status.success() && said.contains("callboard --agent ada send bob"), "{said}");
     of_bob(&["call", "release_files", "{}"]);
 
@@ -444,16 +535,27 @@ fn who_cannot_be_told_apart_is_guarded_from_other_worktrees_only() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     call(r#"{"agent_id": "ada", "role": "worker"}"#, "register_agent");
-    call(r#"{"agent_id": "ada", "files": ["src/lexer.rs"], "reason": "a rename"}"#, "reserve_files");
-    let guard = |cwd: &Path, more: &[&str]| project.callboard(cwd, &[&["guard", "src/lexer.rs"], more].concat());
+    call(
+        r#"{"agent_id": "ada", "files": ["src/lexer.rs"], "reason": "a rename"}"#,
+        "reserve_files",
+    );
+    let guard = |cwd: &Path, more: &[&str]| {
+        project.callboard(cwd, &[&["guard", "src/lexer.rs"], more].concat())
+    };
     assert_eq!(guard(&one, &[]).status.code(), Some(0));
     assert_eq!(guard(&two, &["--agent", "ada"]).status.code(), Some(0));
     let said = String::from_utf8(guard(&two, &[]).stdout).unwrap();
     assert!(said.contains("ask with `callboard send ada TEXT --request`"), "{said}");
     let refused = guard(&two, &["--json"]);
     let said: Value = serde_json::from_slice(&refused.stdout).unwrap();
-    assert_eq!((refused.status.code(), &said["held"][0]["holds"][0]["reason"]), (Some(1), &json!("a rename")));
-    assert_eq!(project.callboard(&two, &["guard", "src", "/etc/passwd", "nowhere/x"]).status.code(), Some(0));
+    assert_eq!(
+        (refused.status.code(), &said["held"][0]["holds"][0]["reason"]),
+        (Some(1), &json!("a rename"))
+    );
+    assert_eq!(
+        project.callboard(&two, &["guard", "src", "/etc/passwd", "nowhere/x"]).status.code(),
+        Some(0)
+    );
 }
 
 #[test]
@@ -465,7 +567,9 @@ fn a_named_agent_that_is_not_on_the_board_is_nobody_else() {
     let one = project.one.clone();
     let mut ada = project.agent("ada", &one);
     ada.ok("reserve_files", json!({"agent_id": "ada", "files": ["src/lexer.rs"]}));
-    let guard = |more: &[&str]| project.callboard(&one, &[&["guard", "src/lexer.rs"], more].concat()).status.code();
+    let guard = |more: &[&str]| {
+        project.callboard(&one, &[&["guard", "src/lexer.rs"], more].concat()).status.code()
+    };
     assert_eq!((guard(&["--agent", "ada"]), guard(&["--agent", "bob"])), (Some(0), Some(1)));
     let by_variable = project
         .program(env!("CARGO_BIN_EXE_callboard"), &one)
@@ -500,20 +604,33 @@ fn a_file_of_a_submodule_and_one_behind_a_link_are_held_by_either_name() {
     project.git(&library, &["commit", "-q", "-m", "begin"]);
     for worktree in [&one, &two] {
         let library = library.to_str().unwrap();
-        project.git(worktree, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", library, "sub"]);
+        project.git(
+            worktree,
+            &["-c", "protocol.file.allow=always", "submodule", "add", "-q", library, "sub"],
+        );
     }
     std::os::unix::fs::symlink("src/lexer.rs", two.join("link.rs")).unwrap();
-    let add = project.callboard(&one.join("sub"), &["add", "Parse", "--file", "other.rs", "--json"]);
+    let add =
+        project.callboard(&one.join("sub"), &["add", "Parse", "--file", "other.rs", "--json"]);
     let added: Value = serde_json::from_slice(&add.stdout).unwrap();
-    let files = &project.board.task(added["id"].as_str().or(added["task"]["id"].as_str()).unwrap())["context"]["files"];
+    let files = &project.board.task(added["id"].as_str().or(added["task"]["id"].as_str()).unwrap())
+        ["context"]["files"];
     assert_eq!(*files, json!(["sub/other.rs"]));
     let mut ada = project.agent("ada", &one.join("sub"));
     let absolute = one.join("sub/src/b.rs");
-    ada.ok("reserve_files", json!({"agent_id": "ada", "files": ["sub/src/a.rs", "src/lexer.rs", absolute]}));
-    let guard = |cwd: &Path, file: &str| project.callboard(cwd, &["guard", file, "--agent", "bob"]).status.code();
+    ada.ok(
+        "reserve_files",
+        json!({"agent_id": "ada", "files": ["sub/src/a.rs", "src/lexer.rs", absolute]}),
+    );
+    let guard = |cwd: &Path, file: &str| {
+        project.callboard(cwd, &["guard", file, "--agent", "bob"]).status.code()
+    };
     for cwd in [&one, &two] {
         assert_eq!((guard(cwd, "sub/src/a.rs"), guard(cwd, "sub/src/c.rs")), (Some(1), Some(0)));
-        assert_eq!((guard(&cwd.join("sub"), "src/a.rs"), guard(&cwd.join("sub/src"), "b.rs")), (Some(1), Some(1)));
+        assert_eq!(
+            (guard(&cwd.join("sub"), "src/a.rs"), guard(&cwd.join("sub/src"), "b.rs")),
+            (Some(1), Some(1))
+        );
         assert_eq!(guard(&cwd.join("sub"), "src/lexer.rs"), Some(0));
     }
     assert_eq!((guard(&two, "link.rs"), guard(&two, "src/lexer.rs")), (Some(1), Some(1)));
@@ -536,7 +653,11 @@ fn a_file_of_another_repository_is_held_only_for_sessions_there() {
     };
     assert_eq!((guard(&one, &one), guard(&one, &project.two)), (Some(1), Some(1)));
     assert_eq!(guard(&one, &other), Some(0), "as far as the board knows, it is something else");
-    assert_eq!((guard(&other, &other), guard(&other, &one)), (Some(1), Some(1)), "a clone that shares the board");
+    assert_eq!(
+        (guard(&other, &other), guard(&other, &one)),
+        (Some(1), Some(1)),
+        "a clone that shares the board"
+    );
     assert_eq!(guard(base.base(), &other), Some(0));
 }
 
@@ -553,7 +674,8 @@ fn what_is_held_is_seen_by_any_name_and_while_the_state_file_is_edited() {
     std::os::unix::fs::symlink("src", one.join("link")).unwrap();
     let files = ["app/[id]/", "app/[...slug]/**/*.tsx", "link/made.rs"];
     ada.ok("reserve_files", json!({"agent_id": "ada", "files": files}));
-    let guard = |file: &str| project.callboard(&one, &["guard", file, "--agent", "bob"]).status.code();
+    let guard =
+        |file: &str| project.callboard(&one, &["guard", file, "--agent", "bob"]).status.code();
     for file in ["app/[id]/page.tsx", "app/[...slug]/a/page.tsx", "link/made.rs"] {
         assert_eq!(guard(file), Some(1), "{file}");
     }
@@ -590,7 +712,8 @@ fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     };
     fs::write(&hook, "#!/bin/sh\n# no guard --staged here\n").unwrap();
     says("add this line");
-    fs::write(&hook, concat!("#!/bin/sh\n", env!("CARGO_BIN_EXE_callboard"), " guard --staged\n")).unwrap();
+    fs::write(&hook, concat!("#!/bin/sh\n", env!("CARGO_BIN_EXE_callboard"), " guard --staged\n"))
+        .unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o644)).unwrap();
     says("chmod +x");
     fs::remove_file(&hook).unwrap();
@@ -612,7 +735,8 @@ fn a_foreign_git_hook_stays_and_ours_is_written_once() {
 
     assert!(install().status.success());
     assert_eq!(fs::read_to_string(&hook).unwrap(), written, "it asked a callboard that is gone");
-    let elsewhere = project.callboard(&project.two, &["--dir", "board", "guard", "--install-git-hook"]);
+    let elsewhere =
+        project.callboard(&project.two, &["--dir", "board", "guard", "--install-git-hook"]);
     assert!(String::from_utf8(elsewhere.stdout).unwrap().contains("updated"));
     assert!(fs::read_to_string(&hook).unwrap().contains("guard --staged --dir /"));
     let theirs = gone + "echo mine\n";

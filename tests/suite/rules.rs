@@ -28,14 +28,20 @@ const HOUR: i64 = 60 * MINUTE;
 
 /// A task `t` in the given status, with a worker, another agent and a leader.
 fn one_of_each(status: &str) -> World {
-    let mut world = World::new().agent_with("lead", json!({"role": "leader"})).agent("other").agent("a1").task("t");
+    let mut world = World::new()
+        .agent_with("lead", json!({"role": "leader"}))
+        .agent("other")
+        .agent("a1")
+        .task("t");
     if !matches!(status, "available" | "obsolete") {
         world.claim("a1", "t");
     }
     match status {
         "in_progress" => drop(world.call("start_task", json!({"task_id": "t"}))),
         "done" => drop(world.complete("a1", "t")),
-        "failed" => drop(world.call("fail_task", json!({"task_id": "t", "error": "broken", "retryable": false}))),
+        "failed" => drop(
+            world.call("fail_task", json!({"task_id": "t", "error": "broken", "retryable": false})),
+        ),
         "cancelled" => drop(world.by("lead").call("cancel_task", json!({"task_id": "t"}))),
         _ => {}
     }
@@ -43,7 +49,8 @@ fn one_of_each(status: &str) -> World {
     world
 }
 
-/// The whole state machine: for each status, operation and caller, the status after it, or `!` and the refusal's code.
+/// The whole state machine: for each status, operation and caller, the status after it, or `!` and
+/// the refusal's code.
 const MACHINE: &[(&str, &str, &str, &str)] = &[
     ("available", "claim_task", "a1", "claimed"),
     ("available", "start_task", "a1", "!not_held"),
@@ -137,7 +144,11 @@ fn every_status_takes_or_refuses_every_operation_as_the_table_says() {
                 let named = if code == "not_leader" { *who } else { "`t`" };
                 assert!(message.contains(named), "{status} {operation}: {message}");
                 let kept = u64::from(*code == *"attempt_over");
-                assert_eq!(world.state.seq(), seq + kept, "{status} {operation}: a refusal records but a late result");
+                assert_eq!(
+                    world.state.seq(),
+                    seq + kept,
+                    "{status} {operation}: a refusal records but a late result"
+                );
                 assert_eq!(world.status("t").as_str(), *status);
             }
             None => {
@@ -150,10 +161,15 @@ fn every_status_takes_or_refuses_every_operation_as_the_table_says() {
 
 #[test]
 fn wrong_status_and_wrong_owner_name_status_and_owner() {
-    let message = one_of_each("done").by("a1").call("claim_task", json!({"task_id": "t"})).refuses("wrong_status");
+    let message = one_of_each("done")
+        .by("a1")
+        .call("claim_task", json!({"task_id": "t"}))
+        .refuses("wrong_status");
     assert!(message.contains("is done") && message.contains("claim_task"), "{message}");
-    let message =
-        one_of_each("claimed").by("other").call("start_task", json!({"task_id": "t"})).refuses("held_by_other");
+    let message = one_of_each("claimed")
+        .by("other")
+        .call("start_task", json!({"task_id": "t"}))
+        .refuses("held_by_other");
     assert!(message.contains("`a1` (attempt 1) until 2026-03-01T12:30:00.000Z"), "{message}");
 }
 
@@ -173,12 +189,21 @@ fn stale_attempt_is_refused_by_every_operation_that_takes_one() {
         arguments["task_id"] = json!("t");
         arguments["attempt"] = json!(1);
         let message = world.call(operation, arguments.clone()).refuses("attempt_over");
-        assert!(message.contains("attempt 1 of task `t` is over; the current one is 2"), "{message}");
+        assert!(
+            message.contains("attempt 1 of task `t` is over; the current one is 2"),
+            "{message}"
+        );
         let has_result = operation == "complete_task";
-        assert_eq!((message.contains("leave attempt out"), message.contains("result")), (!has_result, has_result));
+        assert_eq!(
+            (message.contains("leave attempt out"), message.contains("result")),
+            (!has_result, has_result)
+        );
         arguments["attempt"] = json!(3);
         let message = world.call(operation, arguments.clone()).refuses("attempt_over");
-        assert!(message.contains("there is no attempt 3 of task `t`; the current one is 2"), "{message}");
+        assert!(
+            message.contains("there is no attempt 3 of task `t`; the current one is 2"),
+            "{message}"
+        );
         arguments["attempt"] = json!(2);
         world.call(operation, arguments).expect(operation);
     }
@@ -186,23 +211,48 @@ fn stale_attempt_is_refused_by_every_operation_that_takes_one() {
 
 #[test]
 fn leader_that_names_a_stale_attempt_does_not_release_the_new_one() {
-    let mut world = World::new().agent_with("lead", json!({"role": "leader"})).agent("a1").task("t").claimed("a1", "t");
+    let mut world = World::new()
+        .agent_with("lead", json!({"role": "leader"}))
+        .agent("a1")
+        .task("t")
+        .claimed("a1", "t");
     world.at(31 * MINUTE);
     world.claim("a1", "t");
-    world.by("lead").call("release_task", json!({"task_id": "t", "attempt": 1})).refuses("attempt_over");
+    world
+        .by("lead")
+        .call("release_task", json!({"task_id": "t", "attempt": 1}))
+        .refuses("attempt_over");
     assert_eq!(world.status("t"), TaskStatus::Claimed);
-    world.by("lead").call("release_task", json!({"task_id": "t", "attempt": 2})).replies(json!({"success": true}));
+    world
+        .by("lead")
+        .call("release_task", json!({"task_id": "t", "attempt": 2}))
+        .replies(json!({"success": true}));
 }
 
 #[test]
 fn late_result_is_taken_when_nobody_has_claimed_since() {
     let mut world = World::new().agent("a1").agent("a2").task("t").claimed("a1", "t");
     world.at(31 * MINUTE);
-    assert_eq!((world.status("t"), world.attempt("t").outcome), (TaskStatus::Available, Some(Outcome::Expired)));
-    world.by("a1").call("complete_task", json!({"task_id": "t", "output": "late"})).replies(json!({"already": null}));
-    assert_eq!((world.status("t"), world.attempt("t").outcome), (TaskStatus::Done, Some(Outcome::Done)));
-    world.by("a1").call("complete_task", json!({"task_id": "t", "output": "late"})).replies(json!({"already": true}));
-    world.by("a2").call("complete_task", json!({"task_id": "t", "output": "late"})).refuses("not_held");
+    assert_eq!(
+        (world.status("t"), world.attempt("t").outcome),
+        (TaskStatus::Available, Some(Outcome::Expired))
+    );
+    world
+        .by("a1")
+        .call("complete_task", json!({"task_id": "t", "output": "late"}))
+        .replies(json!({"already": null}));
+    assert_eq!(
+        (world.status("t"), world.attempt("t").outcome),
+        (TaskStatus::Done, Some(Outcome::Done))
+    );
+    world
+        .by("a1")
+        .call("complete_task", json!({"task_id": "t", "output": "late"}))
+        .replies(json!({"already": true}));
+    world
+        .by("a2")
+        .call("complete_task", json!({"task_id": "t", "output": "late"}))
+        .refuses("not_held");
 }
 
 #[test]
@@ -213,13 +263,22 @@ fn late_result_is_refused_and_kept_once_when_another_attempt_was_opened() {
     let late = json!({"task_id": "t", "output": "late"});
     for _ in 0..2 {
         let message = world.by("a1").call("complete_task", late.clone()).refuses("attempt_over");
-        assert!(message.contains("kept") && message.contains("by `a2`") && message.contains("claim_task"), "{message}");
+        assert!(
+            message.contains("kept")
+                && message.contains("by `a2`")
+                && message.contains("claim_task"),
+            "{message}"
+        );
     }
     assert_eq!(world.count_of("late_result_kept"), 1);
-    let kept = world.read("t").attempts[0].late_result.clone().and_then(|result| result.output.clone());
+    let kept =
+        world.read("t").attempts[0].late_result.clone().and_then(|result| result.output.clone());
     assert_eq!(kept.as_deref(), Some("late"));
     world.complete("a2", "t");
-    assert_eq!(world.read("t").result.and_then(|result| result.output.clone()).as_deref(), Some("made"));
+    assert_eq!(
+        world.read("t").result.and_then(|result| result.output.clone()).as_deref(),
+        Some("made")
+    );
 }
 
 #[test]
@@ -232,21 +291,31 @@ fn result_of_an_attempt_that_others_ended_is_kept_on_it() {
     ];
     for (operation, arguments, now) in ended {
         let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
-        world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+        world.fetched = Fetched::Taken(Listed {
+            name: SnapshotName::new(world.now, "0123abcd"),
+            bytes: 1,
+            head: None,
+        });
         world.nobody().call(operation, arguments).expect(operation);
         let hours = json!({"task_id": "t", "output": "hours of work"});
         let message = world.by("a1").call("complete_task", hours.clone()).refuses("attempt_over");
-        assert!(message.contains(now) && message.contains("kept with the attempt; get_task shows it"), "{message}");
+        assert!(
+            message.contains(now) && message.contains("kept with the attempt; get_task shows it"),
+            "{message}"
+        );
         world.by("a1").call("complete_task", hours).refuses("attempt_over");
         assert_eq!(world.count_of("late_result_kept"), 1);
-        let attempt = world.call("get_task", json!({"task_id": "t"})).expect("read")["task"]["attempts"][0].clone();
+        let attempt =
+            world.call("get_task", json!({"task_id": "t"})).expect("read")["task"]["attempts"][0]
+                .clone();
         assert_eq!(attempt["late_result"]["output"], "hours of work");
     }
 }
 
 #[test]
 fn completing_again_answers_success_also_when_the_task_has_retired() {
-    let mut world = World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1").task("t");
+    let mut world =
+        World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1").task("t");
     world.claim("a1", "t");
     world.complete("a1", "t");
     let seq = world.state.seq();
@@ -254,8 +323,12 @@ fn completing_again_answers_success_also_when_the_task_has_retired() {
     assert_eq!(world.state.seq(), seq + 1);
     assert_eq!(world.state.live_tasks(), 0);
     let again = json!({"task_id": "t", "output": "made"});
-    world.by("a1").call("complete_task", again.clone()).replies(json!({"already": true, "agent_id": "a1"}));
-    let message = world.by("a1").call("start_task", json!({"task_id": "t"})).refuses("wrong_status");
+    world
+        .by("a1")
+        .call("complete_task", again.clone())
+        .replies(json!({"already": true, "agent_id": "a1"}));
+    let message =
+        world.by("a1").call("start_task", json!({"task_id": "t"})).refuses("wrong_status");
     assert!(message.contains("retired"), "{message}");
     let other = world.agent("a2").call("complete_task", again);
     other.refuses("wrong_status");

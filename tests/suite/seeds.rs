@@ -1,5 +1,6 @@
-//! Boards of the coordinators that callboard grew from: a directory of files, a server's state, an orchestrator's state.
-//! Each comes in, goes out as each other, and comes in again on an empty board with all that it had.
+//! Boards of the coordinators that callboard grew from: a directory of files, a server's state, an
+//! orchestrator's state. Each comes in, goes out as each other, and comes in again on an empty
+//! board with all that it had.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -120,7 +121,8 @@ fn server(base: &Path) -> PathBuf {
     at
 }
 
-/// The state of the orchestrator, with a specialist, metrics, attempts and what results have beside.
+/// The state of the orchestrator, with a specialist, metrics, attempts and what results have
+/// beside.
 fn orchestrator(base: &Path) -> PathBuf {
     let at = place(C, base);
     let state = json!({
@@ -156,8 +158,8 @@ fn orchestrator(base: &Path) -> PathBuf {
     at
 }
 
-/// All that has to come through: tasks, agents, discoveries and what the board was told, without what follows from the
-/// time and the file of the import.
+/// All that has to come through: tasks, agents, discoveries and what the board was told, without
+/// what follows from the time and the file of the import.
 fn content(board: &Board) -> Value {
     let document = board.document();
     let task = |task: &Value| {
@@ -180,21 +182,26 @@ fn content(board: &Board) -> Value {
             "not_before",
             "context",
         ];
-        let mut kept: BTreeMap<&str, Value> = fields.iter().map(|name| (*name, task[*name].clone())).collect();
-        let mut after: Vec<&str> = task["dependencies"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let mut kept: BTreeMap<&str, Value> =
+            fields.iter().map(|name| (*name, task[*name].clone())).collect();
+        let mut after: Vec<&str> =
+            task["dependencies"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         after.sort_unstable();
         kept.insert("dependencies", json!(after));
         // The time at which a group of tasks was over is that of the import.
         kept.insert("completed_at", task["completed_at"].clone());
         // A word that the board does not have may become another's.
-        if let Some(metadata) = kept.get_mut("context").and_then(|context| context.get_mut("metadata")) {
+        if let Some(metadata) =
+            kept.get_mut("context").and_then(|context| context.get_mut("metadata"))
+        {
             metadata.as_object_mut().unwrap().retain(|name, _| name != "status");
         }
         if let Some(context) = kept.get_mut("context").and_then(Value::as_object_mut) {
             context.retain(|_, value| *value != json!({}));
         }
-        let is_bare =
-            |context: &Value| context.as_object().is_some_and(|one| one.values().all(|value| *value == json!({})));
+        let is_bare = |context: &Value| {
+            context.as_object().is_some_and(|one| one.values().all(|value| *value == json!({})))
+        };
         if is_bare(&kept["context"]) {
             kept.insert("context", Value::Null);
         }
@@ -212,7 +219,8 @@ fn assert_same(before: &Value, after: &Value, way: &str) {
     for part in ["goal", "metadata", "discoveries", "agents"] {
         assert_eq!(before[part], after[part], "{way}: {part}");
     }
-    let ids = |content: &Value| content["tasks"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let ids =
+        |content: &Value| content["tasks"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(ids(before), ids(after), "{way}");
     for id in ids(before) {
         for (name, value) in before["tasks"][&id].as_object().unwrap() {
@@ -267,7 +275,8 @@ fn an_orchestrator_s_state_goes_to_each_of_the_others_and_back() {
 #[test]
 fn each_format_is_found_by_its_files() {
     let base = Board::new();
-    let made = [(A, directory(base.base())), (B, server(base.base())), (C, orchestrator(base.base()))];
+    let made =
+        [(A, directory(base.base())), (B, server(base.base())), (C, orchestrator(base.base()))];
     for (format, path) in made {
         let board = Board::new();
         let told = says(&board, &["import", path.to_str().unwrap(), "--dry-run"]);
@@ -281,9 +290,18 @@ fn what_a_directory_says_is_read_as_it_is_meant() {
     let board = import(A, &directory(base.base()));
     let tasks = board.tasks();
     let (barrier, group) = (&tasks["task-4"], &tasks["group-1"]);
-    assert_eq!((&barrier["dependencies"], &barrier["status"]), (&json!(["group-1"]), &json!("available")));
-    assert_eq!((&tasks["task-2"]["parent"], &group["title"]), (&json!("group-1"), &json!("Front and back")));
-    assert_eq!((&tasks["task-2"]["timeout_seconds"], &tasks["task-2"]["max_attempts"]), (&json!(1200), &json!(5)));
+    assert_eq!(
+        (&barrier["dependencies"], &barrier["status"]),
+        (&json!(["group-1"]), &json!("available"))
+    );
+    assert_eq!(
+        (&tasks["task-2"]["parent"], &group["title"]),
+        (&json!("group-1"), &json!("Front and back"))
+    );
+    assert_eq!(
+        (&tasks["task-2"]["timeout_seconds"], &tasks["task-2"]["max_attempts"]),
+        (&json!(1200), &json!(5))
+    );
     assert_eq!(tasks["task-2"]["demands"]["capabilities"], json!(["http", "rust"]));
     assert_eq!(
         (&tasks["task-5"]["status"], &tasks["task-5"]["result"]["error"]),
@@ -296,7 +314,11 @@ fn what_a_directory_says_is_read_as_it_is_meant() {
     );
     assert_eq!(tasks["task-3"]["attempts"][0]["outcome"], "released");
     let document = board.document();
-    assert_eq!((&document["goal"], tasks.len()), (&json!("Ship the shop"), 9), "criteria are no tasks");
+    assert_eq!(
+        (&document["goal"], tasks.len()),
+        (&json!("Ship the shop"), 9),
+        "criteria are no tasks"
+    );
     assert_eq!(document["agents"]["terminal-1"]["capabilities"], json!(["http", "rust"]));
     assert_eq!(document["discoveries"][0]["content"], "Port\n\n8080 is taken");
     let shown = says(&board, &["show", "task-1"]);
@@ -344,7 +366,10 @@ fn a_second_import_changes_nothing() {
 fn a_bad_value_refuses_the_whole_file_with_its_line() {
     let base = Board::new();
     let wrong = [
-        (json!({"id": "t", "description": "d", "status": "done", "created_at": "yesterday"}), "created_at"),
+        (
+            json!({"id": "t", "description": "d", "status": "done", "created_at": "yesterday"}),
+            "created_at",
+        ),
         (json!({"id": "t", "description": "d", "status": "done", "priority": "soon"}), "priority"),
         (json!({"id": "t", "description": "d", "status": "done", "claimed_by": "a b"}), "agent"),
         (json!({"id": "t", "description": "d", "status": "done", "result": "good"}), "result"),
@@ -353,11 +378,13 @@ fn a_bad_value_refuses_the_whole_file_with_its_line() {
     ];
     for (task, named) in wrong {
         let path = base.base().join("state.json");
-        let other = json!({"id": "u", "description": "d", "status": "available", "dependencies": ["t"]});
+        let other =
+            json!({"id": "u", "description": "d", "status": "available", "dependencies": ["t"]});
         let state = json!({"goal": "g", "agents": {}, "tasks": [other, task]});
         fs::write(&path, serde_json::to_string_pretty(&state).unwrap()).unwrap();
         let board = Board::new();
-        let done = board.finish(board.command().args(["import", path.to_str().unwrap(), "--format", B]));
+        let done =
+            board.finish(board.command().args(["import", path.to_str().unwrap(), "--format", B]));
         assert!(
             !done.status.success() && done.stderr.contains(named) && done.stderr.contains("line "),
             "{}",
@@ -372,7 +399,8 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most
     }
 
@@ -384,8 +412,9 @@ impl Dice {
 /// A random state of a server or an orchestrator.
 fn random(dice: &mut Dice, is_orchestrator: bool) -> Value {
     let count = 3 + dice.below(12);
-    let time =
-        |dice: &mut Dice| format!("2026-02-0{}T1{}:00:00.00{}Z", 1 + dice.below(9), dice.below(10), dice.below(10));
+    let time = |dice: &mut Dice| {
+        format!("2026-02-0{}T1{}:00:00.00{}Z", 1 + dice.below(9), dice.below(10), dice.below(10))
+    };
     let tasks: Vec<Value> = (0..count)
         .map(|number| {
             let status = dice.one(&["available", "claimed", "in_progress", "done", "done", "failed"]);

@@ -28,7 +28,8 @@ impl Project {
         for name in names {
             fs::write(project.path("bin").join(name), "").unwrap();
         }
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_callboard"), project.path("bin/callboard")).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_callboard"), project.path("bin/callboard"))
+            .unwrap();
         project
     }
 
@@ -37,7 +38,8 @@ impl Project {
     }
 
     fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path("project").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+        fs::read_to_string(self.path("project").join(name))
+            .unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -53,9 +55,19 @@ impl Project {
         command.args(arguments).current_dir(self.path("project")).env("HOME", self.path("home"));
         let path = std::env::var_os("PATH").unwrap_or_default();
         // Programs such as git are found, clients of this machine's user are not.
-        let system = std::env::split_paths(&path).filter(|dir| dir.starts_with("/usr/bin") || dir.starts_with("/bin"));
-        command.env("PATH", std::env::join_paths([self.path("bin")].into_iter().chain(system)).unwrap());
-        for name in ["COORDINATION_DIR", "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"] {
+        let system = std::env::split_paths(&path)
+            .filter(|dir| dir.starts_with("/usr/bin") || dir.starts_with("/bin"));
+        command.env(
+            "PATH",
+            std::env::join_paths([self.path("bin")].into_iter().chain(system)).unwrap(),
+        );
+        for name in [
+            "COORDINATION_DIR",
+            "CLAUDE_PROJECT_DIR",
+            "CLAUDE_CONFIG_DIR",
+            "CODEX_HOME",
+            "XDG_CONFIG_HOME",
+        ] {
             command.env_remove(name);
         }
         command.stdin(Stdio::null());
@@ -82,7 +94,10 @@ impl Project {
             let line = shlex::try_join(words.map(|word| word.to_str().unwrap())).unwrap();
             terminal.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
         } else {
-            terminal.args(["-q", "/dev/null"]).arg(callboard.get_program()).args(callboard.get_args());
+            terminal
+                .args(["-q", "/dev/null"])
+                .arg(callboard.get_program())
+                .args(callboard.get_args());
         }
         for (name, value) in callboard.get_envs() {
             match value {
@@ -112,14 +127,19 @@ fn on_a_terminal_init_asks_and_then_sets_the_project_up() {
     project.write("PLAN.md", PLAN);
     project.write("CLAUDE.md", "# Mine\n");
     let shown = project.on_terminal(&["init", "Port it"], "y\ny\n\n");
-    for part in
-        ["The board is in", "CLAUDE.md? [Y/n]", "Import PLAN.md (2 things", "[y/N]", "Connect Claude Code, Gemini CLI"]
-    {
+    for part in [
+        "The board is in",
+        "CLAUDE.md? [Y/n]",
+        "Import PLAN.md (2 things",
+        "[y/N]",
+        "Connect Claude Code, Gemini CLI",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let text = project.read("CLAUDE.md");
     assert!(
-        text.starts_with("# Mine\n\n<!-- callboard -->\n## Tasks\n") && text.contains("agent_id in\nevery call"),
+        text.starts_with("# Mine\n\n<!-- callboard -->\n## Tasks\n")
+            && text.contains("agent_id in\nevery call"),
         "{text}"
     );
     assert!(!project.has("AGENTS.md"));
@@ -159,8 +179,15 @@ fn yes_answers_all_questions_and_takes_none_of_several_plans() {
     let project = Project::with_clients(&["claude"]);
     project.write("PLAN.md", PLAN);
     let shown = project.says(&["init", "x", "--yes"]);
-    assert!(shown.contains("AGENTS.md") && shown.contains("PLAN.md") && !shown.contains("[Y/n]"), "{shown}");
-    assert!(project.has("AGENTS.md") && project.has(".mcp.json") && project.has(".claude/settings.json"));
+    assert!(
+        shown.contains("AGENTS.md") && shown.contains("PLAN.md") && !shown.contains("[Y/n]"),
+        "{shown}"
+    );
+    assert!(
+        project.has("AGENTS.md")
+            && project.has(".mcp.json")
+            && project.has(".claude/settings.json")
+    );
     assert_eq!(project.board()["tasks"].as_array().map(Vec::len), Some(2));
     project.write("PLAN.md", "# Another\n\n- [ ] Else\n");
     let shown = project.says(&["init", "x", "--yes"]);
@@ -170,7 +197,8 @@ fn yes_answers_all_questions_and_takes_none_of_several_plans() {
     let project = Project::with_clients(&["claude"]);
     project.write("PLAN.md", PLAN);
     project.write("TODO.md", "# T\n\n- [ ] Else\n");
-    let told: Value = serde_json::from_str(&project.says(&["init", "x", "--yes", "--json"])).unwrap();
+    let told: Value =
+        serde_json::from_str(&project.says(&["init", "x", "--yes", "--json"])).unwrap();
     assert_eq!(told["plan"], Value::Null);
     assert_eq!(told["connected"]["files"][0]["status"], "written", "{told}");
     assert!(told["paragraphs"][0].as_str().unwrap().ends_with("AGENTS.md"), "{told}");
@@ -193,7 +221,11 @@ fn a_plan_that_init_finds_is_known_by_its_path() {
 fn connect_alone_says_what_it_wrote_how_to_begin_and_how_other_worktrees_get_it() {
     let project = Project::with_clients(&["claude", "codex", "gemini"]);
     let git = |arguments: &[&str]| {
-        let status = Command::new("git").args(arguments).current_dir(project.path("project")).status().unwrap();
+        let status = Command::new("git")
+            .args(arguments)
+            .current_dir(project.path("project"))
+            .status()
+            .unwrap();
         assert!(status.success(), "{arguments:?}");
     };
     git(&["init", "--quiet"]);
@@ -218,9 +250,14 @@ fn connect_alone_says_what_it_wrote_how_to_begin_and_how_other_worktrees_get_it(
     assert!(files.len() == 6 && files.iter().all(|file| file["status"] == "unchanged"), "{told}");
     assert_eq!(told["prompts"][1], json!({"client": "codex", "how": told["prompts"][1]["how"]}));
     let checked = project.says(&["connect", "--check"]);
-    assert_eq!(checked.lines().filter(|line| line.starts_with("already configured")).count(), 6, "{checked}");
+    assert_eq!(
+        checked.lines().filter(|line| line.starts_with("already configured")).count(),
+        6,
+        "{checked}"
+    );
     let settings = project.read(".claude/settings.json");
-    project.write(".claude/settings.json", &settings.replace("hook guard", "hook guard --agent ada"));
+    project
+        .write(".claude/settings.json", &settings.replace("hook guard", "hook guard --agent ada"));
     let checked = project.run(&["connect", "--check"]);
     assert_eq!(
         checked.status.code(),

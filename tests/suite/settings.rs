@@ -13,7 +13,8 @@ fn save(board: &Board, settings: &str) {
     fs::write(board.file("config.toml"), format!("[policy]\n{settings}\n")).unwrap();
 }
 
-/// Waits until a failed task pauses for that many seconds. Returns the warnings in replies meanwhile.
+/// Waits until a failed task pauses for that many seconds. Returns the warnings in replies
+/// meanwhile.
 fn pauses(board: &Board, client: &mut Client, seconds: i64) -> Vec<String> {
     let mut warnings = Vec::new();
     until(PATIENCE, "the settings hold", || {
@@ -36,7 +37,9 @@ fn pauses(board: &Board, client: &mut Client, seconds: i64) -> Vec<String> {
 
 /// Waits until a reply to `client` has a warning.
 fn warns(client: &mut Client) -> String {
-    until(PATIENCE, "a warning", || client.ok("get_status", json!({}))["warning"].as_str().map(str::to_owned))
+    until(PATIENCE, "a warning", || {
+        client.ok("get_status", json!({}))["warning"].as_str().map(str::to_owned)
+    })
 }
 
 #[test]
@@ -72,7 +75,11 @@ fn a_claim_of_no_time_is_refused_with_the_smallest_that_there_is() {
         save(&board, &format!("{setting} = 0"));
         let refused = board.cli("create_task", json!({"description": "d"}));
         assert_eq!(refused.code(), "bad_config", "{}", refused.stderr);
-        assert!(refused.stderr.contains(setting) && refused.stderr.contains("smallest"), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains(setting) && refused.stderr.contains("smallest"),
+            "{}",
+            refused.stderr
+        );
         save(&board, &format!("{setting} = 1"));
         board.cli_ok("create_task", json!({"description": "d"}));
     }
@@ -85,7 +92,8 @@ fn calls_that_come_while_one_before_is_refused_are_refused_as_well() {
     save(&board, "retry_hours = 1");
     let mut client = board.mcp();
     for _ in 0..50 {
-        let sent: Vec<_> = (0..8).map(|_| client.send("create_task", json!({"description": "d"}))).collect();
+        let sent: Vec<_> =
+            (0..8).map(|_| client.send("create_task", json!({"description": "d"}))).collect();
         for id in sent {
             let reply = client.reply(id).unwrap();
             assert!(reply.is_error && reply.code() == "bad_config", "{}", reply.text);

@@ -1,7 +1,9 @@
-//! The whole system under one seed: clients, several processes, crashes, a disk that loses what was not synced, and
-//! clocks that jump. `CALLBOARD_SEEDS` is the number of seeds, `CALLBOARD_SEED` a single one.
+//! The whole system under one seed: clients, several processes, crashes, a disk that loses what was
+//! not synced, and clocks that jump. `CALLBOARD_SEEDS` is the number of seeds, `CALLBOARD_SEED` a
+//! single one.
 //!
-//! After every step all replicas are equal, every invariant holds, and everything that a client was told is true.
+//! After every step all replicas are equal, every invariant holds, and everything that a client was
+//! told is true.
 
 mod clocks;
 mod machine;
@@ -139,11 +141,13 @@ impl Simulation {
 
     fn run(mut self) -> (String, Counts) {
         for agent in AGENTS {
-            let register = json!({"agent_id": agent, "role": "worker", "max_concurrent": 2, "takeover": true});
+            let register =
+                json!({"agent_id": agent, "role": "worker", "max_concurrent": 2, "takeover": true});
             self.ask(vec![Ask { name: "register_agent", arguments: register }], Fault::None);
         }
         for session in SESSIONS {
-            let create = json!({"prompt": "begin", "session_id": session, "idempotency_key": self.key()});
+            let create =
+                json!({"prompt": "begin", "session_id": session, "idempotency_key": self.key()});
             self.ask(vec![Ask { name: "create_run", arguments: create }], Fault::None);
         }
         for _ in 0..STEPS {
@@ -184,7 +188,9 @@ impl Simulation {
                 let asks = (0..=self.dice.below(3)).map(|_| self.invent()).collect();
                 let fault = self.fault();
                 self.ask(asks, fault);
-                if matches!(fault, Fault::NoRoundYet | Fault::KilledBehindAppend) && self.dice.one_in(4) {
+                if matches!(fault, Fault::NoRoundYet | Fault::KilledBehindAppend)
+                    && self.dice.one_in(4)
+                {
                     // What was told before the loss, though not synced, must still be true.
                     self.watch();
                     self.lose_power();
@@ -228,7 +234,11 @@ impl Simulation {
         self.machine.lose_power(written_out, off);
         self.counts.power_losses += 1;
         let head = self.machine.journal.head().unwrap();
-        assert!(self.watched <= head, "a watcher has seen event {} and the journal ends at {head}", self.watched);
+        assert!(
+            self.watched <= head,
+            "a watcher has seen event {} and the journal ends at {head}",
+            self.watched
+        );
     }
 
     fn seat(&mut self) -> usize {
@@ -261,7 +271,10 @@ impl Simulation {
             }
             6..=12 => {
                 let exclusive = self.dice.one_in(4);
-                ("claim_task", json!({"agent_id": AGENTS[self.dice.below(AGENTS.len())], "exclusive_files": exclusive}))
+                (
+                    "claim_task",
+                    json!({"agent_id": AGENTS[self.dice.below(AGENTS.len())], "exclusive_files": exclusive}),
+                )
             }
             13 => ("claim_task", json!({"agent_id": agent, "task_id": any})),
             14 => ("start_task", json!({"agent_id": agent, "task_id": task})),
@@ -280,7 +293,8 @@ impl Simulation {
             24 => ("heartbeat", json!({"agent_id": agent, "note": "half way", "task_id": task})),
             25 => {
                 let found: Vec<_> = self.ledger.discovered.iter().cloned().collect();
-                let supersedes: Vec<_> = self.dice.pick(&found).filter(|_| self.dice.one_in(3)).into_iter().collect();
+                let supersedes: Vec<_> =
+                    self.dice.pick(&found).filter(|_| self.dice.one_in(3)).into_iter().collect();
                 let call = json!({"agent_id": agent, "content": "found", "files": [FILES[self.dice.below(FILES.len())]],
                     "supersedes": supersedes, "idempotency_key": self.key()});
                 ("add_discovery", call)
@@ -288,7 +302,8 @@ impl Simulation {
             26 => ("cancel_task", json!({"task_id": any, "reason": "not needed"})),
             27 => ("retry_task", json!({"task_id": any})),
             30 => {
-                let to = ["all", "human", AGENTS[self.dice.below(AGENTS.len())]][self.dice.below(3)];
+                let to =
+                    ["all", "human", AGENTS[self.dice.below(AGENTS.len())]][self.dice.below(3)];
                 let call = json!({"agent_id": agent, "to": to, "text": "listen", "idempotency_key": self.key()});
                 ("send_message", call)
             }
@@ -300,12 +315,13 @@ impl Simulation {
             33 | 34 => {
                 let file = FILES[self.dice.below(FILES.len())];
                 let shared = self.dice.one_in(3);
-                let call =
-                    json!({"agent_id": agent, "files": [file], "shared": shared, "minutes": 1 + self.dice.below(40)});
+                let call = json!({"agent_id": agent, "files": [file], "shared": shared, "minutes": 1 + self.dice.below(40)});
                 ("reserve_files", call)
             }
             35 => ("release_files", json!({"agent_id": agent})),
-            36 | 37 => ("import_plan", json!({"text": self.plan(), "dry_run": self.dice.one_in(6)})),
+            36 | 37 => {
+                ("import_plan", json!({"text": self.plan(), "dry_run": self.dice.one_in(6)}))
+            }
             38 => ("reset_tasks", json!({"task_id": any, "held": self.dice.one_in(2)})),
             39 => {
                 let scope = PATHS[self.dice.below(PATHS.len())];
@@ -323,12 +339,17 @@ impl Simulation {
         let agent = AGENTS[self.dice.below(AGENTS.len())];
         let (runner, run, attempt) = match self.dice.pick(&self.running).cloned() {
             Some(running) if !self.dice.one_in(8) => running,
-            _ => (agent.to_owned(), self.dice.pick(&self.known_runs()).cloned().unwrap_or_else(|| "r".to_owned()), 1),
+            _ => (
+                agent.to_owned(),
+                self.dice.pick(&self.known_runs()).cloned().unwrap_or_else(|| "r".to_owned()),
+                1,
+            ),
         };
         match self.dice.below(10) {
             0 | 1 => {
                 let parent = SESSIONS[self.dice.below(SESSIONS.len())];
-                let mode = ["sync", "async_poll", "async_callback", "async_callback"][self.dice.below(4)];
+                let mode =
+                    ["sync", "async_poll", "async_callback", "async_callback"][self.dice.below(4)];
                 let call = json!({"prompt": "do it", "execution_mode": mode, "idempotency_key": self.key()});
                 let more = match self.dice.below(4) {
                     0 => json!({"session_id": parent, "type": "resume_session"}),
@@ -337,7 +358,10 @@ impl Simulation {
                 ("create_run", with(call, more))
             }
             2 | 3 => ("claim_run", json!({"agent_id": agent})),
-            4 => ("report_run", json!({"agent_id": runner, "run_id": run, "attempt": attempt, "status": "started"})),
+            4 => (
+                "report_run",
+                json!({"agent_id": runner, "run_id": run, "attempt": attempt, "status": "started"}),
+            ),
             5 | 6 => {
                 let status = ["completed", "completed", "failed", "stopped"][self.dice.below(4)];
                 let call = json!({"agent_id": runner, "run_id": run, "attempt": attempt, "status": status});
@@ -457,7 +481,8 @@ impl Simulation {
                 self.check_refusal(&ask, &refusal.code());
             }
             Heard::NotDone => {
-                let id = ask.arguments["id"].as_str().filter(|id| !self.ledger.doubted.contains(*id));
+                let id =
+                    ask.arguments["id"].as_str().filter(|id| !self.ledger.doubted.contains(*id));
                 self.ledger.not_created.extend(id.map(str::to_owned));
             }
             Heard::Nothing => {
@@ -471,19 +496,27 @@ impl Simulation {
         }
     }
 
-    /// Checks that a refusal is one that a repeated call may get; an acknowledged call cannot be refused.
+    /// Checks that a refusal is one that a repeated call may get; an acknowledged call cannot be
+    /// refused.
     fn check_refusal(&mut self, ask: &Ask, code: &str) {
         let key = ask.arguments["idempotency_key"].as_str();
         if let Some(key) = key {
-            assert!(!self.ledger.by_key.contains_key(key), "{ask:?} was answered before and is now {code}");
+            assert!(
+                !self.ledger.by_key.contains_key(key),
+                "{ask:?} was answered before and is now {code}"
+            );
         }
         assert_ne!(code, "history_unread", "{ask:?}");
         if ask.name == "complete_task" {
             let task = ask.arguments["task_id"].as_str().unwrap();
             let told = self.ledger.completed.get(task);
             let (agent, attempt) = (&ask.arguments["agent_id"], ask.arguments["attempt"].as_u64());
-            let own = told.is_some_and(|(by, in_attempt, _)| *agent == **by && attempt == Some(*in_attempt));
-            assert!(!own || self.was_just_reset(task), "{ask:?} was acknowledged before and is now {code}");
+            let own = told
+                .is_some_and(|(by, in_attempt, _)| *agent == **by && attempt == Some(*in_attempt));
+            assert!(
+                !own || self.was_just_reset(task),
+                "{ask:?} was acknowledged before and is now {code}"
+            );
         }
         if ["complete_task", "fail_task", "release_task"].contains(&ask.name) {
             self.drop_holding(ask);
@@ -500,7 +533,10 @@ impl Simulation {
         match ask.name {
             "create_task" | "create_tasks_batch" => {
                 let many = reply["task_ids"].as_array();
-                let ids = many.map_or_else(|| vec![text(&reply["task"]["id"])], |ids| ids.iter().map(text).collect());
+                let ids = many.map_or_else(
+                    || vec![text(&reply["task"]["id"])],
+                    |ids| ids.iter().map(text).collect(),
+                );
                 self.keep_key(ask, json!(ids));
                 self.ledger.created.extend(ids);
             }
@@ -519,7 +555,8 @@ impl Simulation {
                 let read = ask.arguments["acknowledge"].as_array().unwrap().iter();
                 self.ledger.acknowledged.extend(read.map(|id| (agent.clone(), text(id))));
                 for shown in reply["messages"].as_array().unwrap() {
-                    let told = self.ledger.acknowledged.contains(&(agent.clone(), text(&shown["id"])));
+                    let told =
+                        self.ledger.acknowledged.contains(&(agent.clone(), text(&shown["id"])));
                     assert!(!told, "{agent} is shown {shown} again");
                 }
             }
@@ -534,7 +571,11 @@ impl Simulation {
                     told.push((text(id), held["attempt"].as_u64().unwrap()));
                 }
                 for (task, attempt) in told {
-                    let owner = self.ledger.claimed.entry((task.clone(), attempt)).or_insert_with(|| agent.clone());
+                    let owner = self
+                        .ledger
+                        .claimed
+                        .entry((task.clone(), attempt))
+                        .or_insert_with(|| agent.clone());
                     assert_eq!(*owner, agent, "attempt {attempt} of {task} has two owners");
                     let held = (agent.clone(), task, attempt);
                     if !self.holding.contains(&held) {
@@ -544,8 +585,13 @@ impl Simulation {
             }
             "complete_task" => {
                 self.counts.completed += 1;
-                let (agent, task) = (text(&ask.arguments["agent_id"]), text(&ask.arguments["task_id"]));
-                let told = (agent, ask.arguments["attempt"].as_u64().unwrap(), text(&ask.arguments["output"]));
+                let (agent, task) =
+                    (text(&ask.arguments["agent_id"]), text(&ask.arguments["task_id"]));
+                let told = (
+                    agent,
+                    ask.arguments["attempt"].as_u64().unwrap(),
+                    text(&ask.arguments["output"]),
+                );
                 let was_reset = self.was_just_reset(&task);
                 let first = self.ledger.completed.entry(task).or_insert_with(|| told.clone());
                 assert!(*first == told || was_reset, "completed twice: {first:?} and {told:?}");
@@ -563,24 +609,32 @@ impl Simulation {
                 self.ledger.runs.insert(id);
             }
             "claim_run" if reply["success"] == true => {
-                let (agent, run) = (text(&ask.arguments["agent_id"]), text(&reply["run"]["run_id"]));
+                let (agent, run) =
+                    (text(&ask.arguments["agent_id"]), text(&reply["run"]["run_id"]));
                 let attempt = reply["attempt"].as_u64().unwrap();
-                let owner = self.ledger.claimed.entry((run.clone(), attempt)).or_insert_with(|| agent.clone());
+                let owner = self
+                    .ledger
+                    .claimed
+                    .entry((run.clone(), attempt))
+                    .or_insert_with(|| agent.clone());
                 assert_eq!(*owner, agent, "attempt {attempt} of {run} has two runners");
                 self.running.push((agent, run, attempt));
             }
             "report_run" => {
-                let (run, status) = (text(&ask.arguments["run_id"]), text(&ask.arguments["status"]));
+                let (run, status) =
+                    (text(&ask.arguments["run_id"]), text(&ask.arguments["status"]));
                 if status != "started" {
                     assert_eq!(reply["status"], *status, "{run}");
-                    let first = self.ledger.ended.entry(run.clone()).or_insert_with(|| status.clone());
+                    let first =
+                        self.ledger.ended.entry(run.clone()).or_insert_with(|| status.clone());
                     assert_eq!(*first, status, "{run} has ended twice");
                     self.running.retain(|(_, running, _)| *running != run);
                 }
             }
             "save_checkpoint" => {
                 self.keep_key(ask, reply["checkpoint"].clone());
-                let (number, step) = (reply["checkpoint"].as_u64().unwrap(), &ask.arguments["state"]["step"]);
+                let (number, step) =
+                    (reply["checkpoint"].as_u64().unwrap(), &ask.arguments["state"]["step"]);
                 self.ledger.saved.insert(number, step.as_u64().unwrap());
             }
             _ => {}
@@ -599,7 +653,9 @@ impl Simulation {
     fn watch(&mut self) {
         let seat = self.seat();
         let arguments = json!({"since_seq": self.watched, "limit": 1 + self.dice.below(50)});
-        let Some(Ok(reply)) = self.machine.read(seat, "wait_for_events", arguments) else { panic!("a read failed") };
+        let Some(Ok(reply)) = self.machine.read(seat, "wait_for_events", arguments) else {
+            panic!("a read failed")
+        };
         for (expected, event) in (self.watched + 1..).zip(reply["events"].as_array().unwrap()) {
             assert_eq!(event["seq"], expected, "the feed has a gap or a repeat");
             self.watched = expected;
@@ -628,12 +684,17 @@ impl Simulation {
         let Some(process) = &self.machine.seats[seat] else { return };
         Self::verify_told(&self.ledger, &process.state);
         for id in &self.done {
-            assert_eq!(process.state.status_of(id), Some(TaskStatus::Done), "{id} was done and is not");
+            assert_eq!(
+                process.state.status_of(id),
+                Some(TaskStatus::Done),
+                "{id} was done and is not"
+            );
         }
         if journal.is_settled() {
             // A parent is open again when it gets another part.
             let own = process.state.tasks().filter(|task| !process.state.is_parent(&task.id));
-            let done = own.filter(|task| task.status == TaskStatus::Done).map(|task| task.id.clone());
+            let done =
+                own.filter(|task| task.status == TaskStatus::Done).map(|task| task.id.clone());
             self.done.extend(done);
         }
     }
@@ -649,20 +710,36 @@ impl Simulation {
         for (id, (agent, attempt, output)) in &ledger.completed {
             assert_eq!(status(id), Some(TaskStatus::Done), "{id} was acknowledged as done");
             let Some(task) = state.task(&TaskId::trusted(id.as_str())) else { continue };
-            assert_eq!(task.claimed_by.as_ref().map(|by| by.as_str()), Some(agent.as_str()), "{id}");
-            assert_eq!(task.result.as_ref().and_then(|result| result.output.as_deref()), Some(output.as_str()), "{id}");
+            assert_eq!(
+                task.claimed_by.as_ref().map(|by| by.as_str()),
+                Some(agent.as_str()),
+                "{id}"
+            );
+            assert_eq!(
+                task.result.as_ref().and_then(|result| result.output.as_deref()),
+                Some(output.as_str()),
+                "{id}"
+            );
             assert_eq!(u64::from(task.attempt), *attempt, "{id}");
         }
         for (id, attempt) in &ledger.failed {
             let Some(task) = state.task(&TaskId::trusted(id.as_str())) else { continue };
             let kept = task.attempts.iter().find(|one| u64::from(one.number) == *attempt);
-            assert!(kept.is_none_or(|one| one.outcome == Some(Outcome::Failed)), "attempt {attempt} of {id} failed");
+            assert!(
+                kept.is_none_or(|one| one.outcome == Some(Outcome::Failed)),
+                "attempt {attempt} of {id} failed"
+            );
         }
         let discovered: BTreeSet<_> = state.discoveries().map(|one| one.id.to_string()).collect();
-        assert!(ledger.discovered.is_subset(&discovered), "a discovery was acknowledged and is not there");
+        assert!(
+            ledger.discovered.is_subset(&discovered),
+            "a discovery was acknowledged and is not there"
+        );
         let reserved: Vec<_> = state.reservations().collect();
         for (number, one) in reserved.iter().enumerate() {
-            let others = reserved[..number].iter().filter(|other| other.agent != one.agent && other.files == one.files);
+            let others = reserved[..number]
+                .iter()
+                .filter(|other| other.agent != one.agent && other.files == one.files);
             let shared = others.into_iter().all(|other| one.shared && other.shared);
             assert!(shared, "two agents reserved {:?}", one.files);
         }
@@ -670,22 +747,35 @@ impl Simulation {
             assert!(status(id).is_some(), "run {id} was acknowledged and is not there");
         }
         for (id, how) in &ledger.ended {
-            let now = state.run_status(&TaskId::trusted(id.as_str())).map(|status| status.to_string());
+            let now =
+                state.run_status(&TaskId::trusted(id.as_str())).map(|status| status.to_string());
             assert_eq!(now.as_deref(), Some(how.as_str()), "how run {id} ended was acknowledged");
         }
-        let kept: BTreeMap<_, _> = state.checkpoints().map(|(_, one)| (one.number, one.state.step)).collect();
+        let kept: BTreeMap<_, _> =
+            state.checkpoints().map(|(_, one)| (one.number, one.state.step)).collect();
         for (number, step) in &ledger.saved {
-            assert!(kept.get(number).is_none_or(|kept| kept == step), "checkpoint {number} is another one");
+            assert!(
+                kept.get(number).is_none_or(|kept| kept == step),
+                "checkpoint {number} is another one"
+            );
         }
         let (told, newest) = (ledger.saved.keys().next_back(), kept.keys().next_back());
-        assert!(told <= newest, "checkpoint {told:?} was acknowledged, and the newest is {newest:?}");
+        assert!(
+            told <= newest,
+            "checkpoint {told:?} was acknowledged, and the newest is {newest:?}"
+        );
         let spent = state.workflows().map(|one| one.spent.attempts).sum::<u64>();
         assert!(spent >= ledger.saved.len() as u64, "what was spent was forgotten");
         let sent: BTreeSet<_> = state.messages().map(|one| one.id.to_string()).collect();
         assert!(ledger.sent.is_subset(&sent), "a message was acknowledged and is not there");
         for (agent, id) in &ledger.acknowledged {
-            let unread = state.messages().filter(|one| one.unread_by.iter().any(|reader| reader.as_str() == agent));
-            assert!(unread.into_iter().all(|one| one.id.as_str() != id), "{id} is unread by {agent} again");
+            let unread = state
+                .messages()
+                .filter(|one| one.unread_by.iter().any(|reader| reader.as_str() == agent));
+            assert!(
+                unread.into_iter().all(|one| one.id.as_str() != id),
+                "{id} is unread by {agent} again"
+            );
         }
     }
 
@@ -696,9 +786,16 @@ impl Simulation {
             self.ask(vec![again], Fault::None);
         }
         self.lose_power();
-        self.ask(vec![Ask { name: "heartbeat", arguments: json!({"agent_id": AGENTS[0]}) }], Fault::None);
+        self.ask(
+            vec![Ask { name: "heartbeat", arguments: json!({"agent_id": AGENTS[0]}) }],
+            Fault::None,
+        );
         (0..200).for_each(|_| self.watch());
-        assert_eq!(self.watched, self.machine.journal.head().unwrap(), "the feed ends where the journal does");
+        assert_eq!(
+            self.watched,
+            self.machine.journal.head().unwrap(),
+            "the feed ends where the journal does"
+        );
     }
 
     /// Replays the journal from its beginning, as if nothing else were left.
@@ -721,9 +818,14 @@ impl Simulation {
             }
             match &recorded.event {
                 Event::Claimed { task, attempt, agent, .. } => {
-                    assert!(owners.insert((task, attempt), agent).is_none(), "attempt {attempt} of {task}, again");
+                    assert!(
+                        owners.insert((task, attempt), agent).is_none(),
+                        "attempt {attempt} of {task}, again"
+                    );
                 }
-                Event::Completed { task, .. } => assert!(completions.insert(task), "{task} was completed twice"),
+                Event::Completed { task, .. } => {
+                    assert!(completions.insert(task), "{task} was completed twice")
+                }
                 Event::TasksReset { tasks } => completions.retain(|task| !tasks.contains(task)),
                 _ => {}
             }
@@ -747,16 +849,30 @@ impl Simulation {
             }
         }
         all.extend(last.tasks().map(|task| (task.id.clone(), Task::clone(task))));
-        let runs: Vec<_> = all.values().filter_map(|task| Some((task, task.run.as_deref()?))).collect();
+        let runs: Vec<_> =
+            all.values().filter_map(|task| Some((task, task.run.as_deref()?))).collect();
         let waiting = last.sessions().flat_map(|session| &session.results);
-        let told: Vec<_> =
-            runs.iter().flat_map(|(_, run)| &run.results).chain(waiting).map(|one| &one.run_id).collect();
+        let told: Vec<_> = runs
+            .iter()
+            .flat_map(|(_, run)| &run.results)
+            .chain(waiting)
+            .map(|one| &one.run_id)
+            .collect();
         for (task, run) in &runs {
-            let has_parent = last.session(&run.session_id).is_some_and(|session| session.parent_session_id.is_some());
-            let is_due =
-                run.execution_mode == ExecutionMode::AsyncCallback && has_parent && !task.status.is_unfinished();
+            let has_parent = last
+                .session(&run.session_id)
+                .is_some_and(|session| session.parent_session_id.is_some());
+            let is_due = run.execution_mode == ExecutionMode::AsyncCallback
+                && has_parent
+                && !task.status.is_unfinished();
             let times = told.iter().filter(|id| **id == &task.id).count();
-            assert_eq!(times, usize::from(is_due), "{} is {} and was told of {times} times", task.id, task.status);
+            assert_eq!(
+                times,
+                usize::from(is_due),
+                "{} is {} and was told of {times} times",
+                task.id,
+                task.status
+            );
         }
         self.counts.runs += runs.len() as u64;
         self.counts.told += told.len() as u64;
@@ -806,9 +922,14 @@ fn whatever_breaks_what_was_acknowledged_stays_and_replicas_agree() {
                         return;
                     }
                     let ran = catch_unwind(AssertUnwindSafe(|| Simulation::new(seed).run()));
-                    let (hash, counts) = ran.unwrap_or_else(|_| panic!("run it again with CALLBOARD_SEED={seed}"));
+                    let (hash, counts) =
+                        ran.unwrap_or_else(|_| panic!("run it again with CALLBOARD_SEED={seed}"));
                     if seed.is_multiple_of(20) {
-                        assert_eq!(Simulation::new(seed).run().0, hash, "seed {seed} ran differently the second time");
+                        assert_eq!(
+                            Simulation::new(seed).run().0,
+                            hash,
+                            "seed {seed} ran differently the second time"
+                        );
                         twice.fetch_add(1, Ordering::Relaxed);
                     }
                     add(&mut total.lock().unwrap(), counts);
@@ -823,6 +944,12 @@ fn whatever_breaks_what_was_acknowledged_stays_and_replicas_agree() {
         start.elapsed().as_secs_f64(),
         twice.into_inner(),
     );
-    assert!(only.is_some() || total.crashes > 0 && total.power_losses > 0 && total.completed > 0 && total.reset > 0);
+    assert!(
+        only.is_some()
+            || total.crashes > 0
+                && total.power_losses > 0
+                && total.completed > 0
+                && total.reset > 0
+    );
     assert!(only.is_some() || total.runs > 0 && total.told > 0 && total.steps_of_clock > 0);
 }

@@ -1,4 +1,5 @@
-//! Earlier states: snapshots, states by event and time, history, backups, and old state files put back.
+//! Earlier states: snapshots, states by event and time, history, backups, and old state files put
+//! back.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -35,7 +36,12 @@ impl Board {
     #[track_caller]
     fn done(&self, arguments: &[&str]) -> Value {
         let finished = self.finish(self.command().arg("--json").args(arguments));
-        assert!(finished.status.success(), "{arguments:?}: {} {}", finished.stdout, finished.stderr);
+        assert!(
+            finished.status.success(),
+            "{arguments:?}: {} {}",
+            finished.stdout,
+            finished.stderr
+        );
         finished.value()
     }
 
@@ -98,7 +104,11 @@ fn snapshot_is_listed_compared_restored_and_verified_by_command() {
     assert_eq!((&diff["added"], &diff["removed"]), (&json!(1), &json!(0)), "{diff}");
     let change = |table: &str, id: &str| {
         let changes = diff["changes"].as_array().unwrap().iter();
-        changes.clone().find(|one| one["table"] == table && one["id"] == id).cloned().unwrap_or_default()
+        changes
+            .clone()
+            .find(|one| one["table"] == table && one["id"] == id)
+            .cloned()
+            .unwrap_or_default()
     };
     assert_eq!(change("tasks", "second")["kind"], "added");
     assert_eq!(
@@ -149,7 +159,10 @@ fn task_that_was_gone_for_a_while_goes_on_above_its_last_attempt() {
     assert!(board.tasks().is_empty());
     assert_eq!(board.document()["spent_attempts"], json!({"t": 1}));
     board.done(&["snapshot", "restore", "--seq", &held]);
-    assert_eq!((&board.task("t")["attempt"], &board.task("t")["uncounted"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&board.task("t")["attempt"], &board.task("t")["uncounted"]),
+        (&json!(1), &json!(1))
+    );
     board.done(&["snapshot", "restore", "--seq", "1"]);
     board.add("t");
     let claim = board.cli_ok("claim_task", json!({"agent_id": "worker", "task_id": "t"}));
@@ -191,7 +204,11 @@ fn keyed_calls() -> [(&'static str, Value, bool); 8] {
     let add = json!([{"name": "create_task", "arguments": {"description": "d"}}]);
     [
         ("create_task", json!({"description": "d", "idempotency_key": "k"}), false),
-        ("create_tasks_batch", json!({"tasks": [{"description": "d"}], "idempotency_key": "k"}), false),
+        (
+            "create_tasks_batch",
+            json!({"tasks": [{"description": "d"}], "idempotency_key": "k"}),
+            false,
+        ),
         ("apply_batch", json!({"operations": add, "idempotency_key": "k"}), false),
         ("create_run", json!({"prompt": "p", "idempotency_key": "k"}), false),
         ("add_discovery", of_agent(json!({"content": "c"})), false),
@@ -260,7 +277,10 @@ fn restore_that_is_taken_back_leaves_nothing_behind() {
     let document = Box::new(world.state.to_document());
     world.fetched = Fetched::Earlier { document, snapshot: None, before };
     for attempt in 2..8 {
-        world.nobody().call("restore_snapshot", json!({"seq": 4})).replies(json!({"success": true}));
+        world
+            .nobody()
+            .call("restore_snapshot", json!({"seq": 4}))
+            .replies(json!({"success": true}));
         assert!(world.state.is_ready(&world.read("t").id));
         let claim = world.claim("a", "t");
         assert_eq!((&claim["attempt"], world.read("t").attempts_used()), (&json!(attempt), 1));
@@ -276,7 +296,10 @@ fn writer_that_was_stopped_in_a_snapshot_holds_up_no_commit() {
     let held = fs::OpenOptions::new().write(true).open(board.snapshot_file("lock")).unwrap();
     held.lock().unwrap();
     for number in 0..150 {
-        board.cli_ok("update_task", json!({"task_id": "t", "description": format!("{number:4}").repeat(4_000)}));
+        board.cli_ok(
+            "update_task",
+            json!({"task_id": "t", "description": format!("{number:4}").repeat(4_000)}),
+        );
     }
     assert_eq!(board.names().len(), 1, "two megabytes, and nobody could write");
     drop(held);
@@ -296,7 +319,10 @@ fn only_a_leader_takes_snapshots_and_restores() {
         assert_eq!(board.cli(operation, arguments).code(), "not_leader");
     }
     assert_eq!(board.names(), [], "and nothing was written for them");
-    assert_eq!(board.cli("create_snapshot", json!({"label": "x".repeat(201)})).code(), "over_limit");
+    assert_eq!(
+        board.cli("create_snapshot", json!({"label": "x".repeat(201)})).code(),
+        "over_limit"
+    );
     let step = json!({"operations": [{"name": "restore_snapshot", "arguments": {"seq": 1}}]});
     assert_eq!(board.cli("apply_batch", step).code(), "batch_item");
 }
@@ -308,12 +334,25 @@ fn names_that_are_paths_are_refused() {
     board.snapshot();
     let good = board.names()[0].to_string();
     let dotted = format!("../snapshots/{good}");
-    for name in ["../x", "../../etc/passwd", "/etc/passwd", "latest.json", "lock", dotted.as_str(), ""] {
-        assert_eq!(board.cli("restore_snapshot", json!({"snapshot": name})).code(), "bad_snapshot_name", "{name}");
-        assert_eq!(board.cli("diff_snapshots", json!({"from": name})).code(), "bad_snapshot_name", "{name}");
+    for name in
+        ["../x", "../../etc/passwd", "/etc/passwd", "latest.json", "lock", dotted.as_str(), ""]
+    {
+        assert_eq!(
+            board.cli("restore_snapshot", json!({"snapshot": name})).code(),
+            "bad_snapshot_name",
+            "{name}"
+        );
+        assert_eq!(
+            board.cli("diff_snapshots", json!({"from": name})).code(),
+            "bad_snapshot_name",
+            "{name}"
+        );
     }
     let absent = "state-20260301T120000.000Z-00000000.json";
-    assert_eq!(board.cli("restore_snapshot", json!({"snapshot": absent})).code(), "unknown_snapshot");
+    assert_eq!(
+        board.cli("restore_snapshot", json!({"snapshot": absent})).code(),
+        "unknown_snapshot"
+    );
     for seq in [0, 1_000] {
         assert_eq!(board.cli("restore_snapshot", json!({"seq": seq})).code(), "not_in_the_past");
     }
@@ -339,7 +378,10 @@ fn damaged_newest_snapshot_is_told_and_the_newest_sound_one_is_used() {
     let verified = board.fails(&["snapshot", "verify"]);
     assert_eq!(verified.status.code(), Some(3));
     let report = verified.value();
-    assert_eq!((&report["newest_sound"], &report["problems"][0]["file"]), (&json!(sound), &json!(damaged)));
+    assert_eq!(
+        (&report["newest_sound"], &report["problems"][0]["file"]),
+        (&json!(sound), &json!(damaged))
+    );
     let past = board.document()["seq"].as_u64().unwrap() - 1;
     assert_eq!(board.run(&["state", "--at", &past.to_string()]).stdout, board.text_at(past));
     let restored = board.done(&["snapshot", "restore", "latest"]);
@@ -373,7 +415,10 @@ fn latest_that_is_missing_or_lies_is_told_and_believed_by_nobody() {
         assert_eq!(board.done(&["snapshot", "diff", "2", &newest])["to_seq"], 3);
     }
     fs::remove_file(&latest).unwrap();
-    assert_eq!(board.fails(&["snapshot", "verify"]).value()["problems"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        board.fails(&["snapshot", "verify"]).value()["problems"].as_array().unwrap().len(),
+        1
+    );
     board.snapshot();
     assert_eq!(board.done(&["snapshot", "verify"])["sound"], true, "the next one writes it anew");
 }
@@ -391,7 +436,10 @@ fn snapshots_taken_while_four_processes_write_equal_the_replay_at_their_seq() {
                     let mut process = board.mcp();
                     process.register(&format!("a{writer}"));
                     for number in 0..40 {
-                        process.ok("create_task", json!({"id": format!("t{writer}-{number}"), "description": "d"}));
+                        process.ok(
+                            "create_task",
+                            json!({"id": format!("t{writer}-{number}"), "description": "d"}),
+                        );
                         process.ok("claim_task", json!({"agent_id": format!("a{writer}")}));
                         if number % 10 == writer {
                             process.ok("create_snapshot", json!({"label": format!("of {writer}")}));
@@ -429,7 +477,8 @@ fn snapshot_is_taken_when_the_journal_has_grown_by_a_megabyte() {
         let mut write = |number: u32| {
             let fields = json!({"id": "t", "description": format!("{number}").repeat(4_000)});
             let change = json!({"task_id": "t", "description": fields["description"]});
-            let (name, arguments) = if number == 0 { ("create_task", fields) } else { ("update_task", change) };
+            let (name, arguments) =
+                if number == 0 { ("create_task", fields) } else { ("update_task", change) };
             match &mut process {
                 Some(process) => drop(process.ok(name, arguments)),
                 None => drop(board.cli_ok(name, arguments)),
@@ -480,7 +529,9 @@ fn policy_says_how_long_snapshots_are_kept() {
         worktree: None,
     });
     let call = |name: &str, arguments: Value| {
-        runtime.block_on(handle.call(name, arguments, &Caller::default())).unwrap_or_else(|error| panic!("{error}"))
+        runtime
+            .block_on(handle.call(name, arguments, &Caller::default()))
+            .unwrap_or_else(|error| panic!("{error}"))
     };
     call("init_coordination", json!({"goal": "g", "replace_goal": true}));
     let mut taken = Vec::new();
@@ -508,9 +559,15 @@ fn past_states_equal_a_fresh_replay_byte_for_byte() {
         // The newest event of that moment.
         let at = events[seq as usize - 1].at;
         let last = events.iter().rev().find(|recorded| recorded.at <= at).unwrap().seq;
-        assert_eq!(board.run(&["state", "--at", &at.to_string()]).stdout, board.text_at(last), "{at}");
+        assert_eq!(
+            board.run(&["state", "--at", &at.to_string()]).stdout,
+            board.text_at(last),
+            "{at}"
+        );
     }
-    let Some(Found::Sound(shown)) = statefile::load(board.dir()).unwrap() else { panic!("the file is not sound") };
+    let Some(Found::Sound(shown)) = statefile::load(board.dir()).unwrap() else {
+        panic!("the file is not sound")
+    };
     let shown = statefile::text_of(&State::from_document(*shown)).unwrap();
     assert_eq!(board.run(&["state"]).stdout.into_bytes(), shown);
     for beyond in ["0", &(head + 1).to_string(), "2020-01-01T00:00:00Z"] {
@@ -530,16 +587,35 @@ fn random_history(board: &Board, steps: u64) {
     for step in 0..steps {
         let agent = if chance.draw().is_multiple_of(2) { "a" } else { "b" };
         let held = process.ok("get_agents", json!({}));
-        let held = held["agents"].as_array().unwrap().iter().find(|one| one["id"] == agent).cloned().unwrap();
+        let held = held["agents"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["id"] == agent)
+            .cloned()
+            .unwrap();
         let task = held["current_task"].clone();
         match (chance.draw() % 12, task.is_string()) {
-            (0..=3, _) => drop(process.ok("create_task", json!({"id": format!("t{step}"), "description": "é\n\"x\""}))),
+            (0..=3, _) => {
+                drop(process.ok(
+                    "create_task",
+                    json!({"id": format!("t{step}"), "description": "é\n\"x\""}),
+                ))
+            }
             (4..=8, false) => drop(process.ok("claim_task", json!({"agent_id": agent}))),
             (4..=6, true) => {
-                drop(process.ok("complete_task", json!({"agent_id": agent, "task_id": task, "output": "o"})));
+                drop(process.ok(
+                    "complete_task",
+                    json!({"agent_id": agent, "task_id": task, "output": "o"}),
+                ));
             }
-            (7, true) => drop(process.ok("fail_task", json!({"agent_id": agent, "task_id": task, "error": "e"}))),
-            (8, true) => drop(process.ok("release_task", json!({"agent_id": agent, "task_id": task, "reason": "r"}))),
+            (7, true) => drop(
+                process.ok("fail_task", json!({"agent_id": agent, "task_id": task, "error": "e"})),
+            ),
+            (8, true) => drop(
+                process
+                    .ok("release_task", json!({"agent_id": agent, "task_id": task, "reason": "r"})),
+            ),
             (9, _) => drop(process.ok("add_discovery", json!({"agent_id": agent, "content": "c"}))),
             (10, _) => drop(process.ok("create_snapshot", json!({}))),
             _ => {
@@ -557,7 +633,10 @@ fn restores_at_random_keep_every_invariant_and_the_replay() {
     // `replay` asserts every invariant of the state.
     let restores = board.events().iter().filter(|one| one.event.kind() == "state_restored").count();
     assert!(restores > 5, "{restores}");
-    board.cli_ok("init_coordination", json!({"goal": "the process has ended", "replace_goal": true}));
+    board.cli_ok(
+        "init_coordination",
+        json!({"goal": "the process has ended", "replace_goal": true}),
+    );
     board.assert_file_is_the_replay();
     println!("{} events with {restores} restores replay to the state file", board.events().len());
 }
@@ -569,22 +648,44 @@ fn history_is_paged_and_filtered() {
     board.cli_ok("complete_task", json!({"agent_id": "worker", "task_id": "t", "output": "o"}));
     board.done(&["snapshot", "restore", "--seq", "2"]);
     let seqs = |reply: &Value| -> Vec<u64> {
-        reply["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()).collect()
+        reply["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|event| event["seq"].as_u64().unwrap())
+            .collect()
     };
     let kinds = |reply: &Value| -> Vec<String> {
-        reply["events"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap().to_owned()).collect()
+        reply["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|event| event["kind"].as_str().unwrap().to_owned())
+            .collect()
     };
     let all = board.done(&["history"]);
     let head = board.document()["seq"].as_u64().unwrap();
     assert_eq!(seqs(&all), (1..=head).rev().collect::<Vec<_>>());
-    assert_eq!(kinds(&board.done(&["history", "--task", "t"])), ["completed", "claimed", "tasks_created"]);
-    assert_eq!(kinds(&board.done(&["--agent", "worker", "history"])), ["completed", "claimed", "agent_registered"]);
-    assert_eq!(kinds(&board.done(&["history", "--kind", "claimed", "--kind", "completed"])).len(), 2);
+    assert_eq!(
+        kinds(&board.done(&["history", "--task", "t"])),
+        ["completed", "claimed", "tasks_created"]
+    );
+    assert_eq!(
+        kinds(&board.done(&["--agent", "worker", "history"])),
+        ["completed", "claimed", "agent_registered"]
+    );
+    assert_eq!(
+        kinds(&board.done(&["history", "--kind", "claimed", "--kind", "completed"])).len(),
+        2
+    );
     let page = board.done(&["history", "--limit", "2"]);
     assert_eq!((seqs(&page), page["next"].as_u64()), (vec![head, head - 1], Some(head - 1)));
     let next = board.done(&["history", "--limit", "2", "--before", &page["next"].to_string()]);
     assert_eq!(seqs(&next), [head - 2, head - 3]);
-    assert_eq!(seqs(&board.done(&["history", "--since", "4"])), (5..=head).rev().collect::<Vec<_>>());
+    assert_eq!(
+        seqs(&board.done(&["history", "--since", "4"])),
+        (5..=head).rev().collect::<Vec<_>>()
+    );
     assert_eq!(seqs(&board.done(&["history", "--since", "1d"])).len() as u64, head);
     assert!(seqs(&board.done(&["history", "--since", "2100-01-01T00:00:00Z"])).is_empty());
     let forwards = board.cli_ok("get_history", json!({"since_seq": 1, "limit": 3}));
@@ -594,8 +695,16 @@ fn history_is_paged_and_filtered() {
     let between = board.cli_ok("get_history", json!({"since_seq": 2, "before_seq": 4}));
     assert_eq!((seqs(&between), &between["next"]), (vec![3], &Value::Null));
     let restored = &all["events"][0];
-    assert_eq!((&restored["restored_seq"], restored.get("document")), (&json!(2), None), "not the whole state");
-    assert!(board.run(&["history"]).stdout.contains("completed t"), "{}", board.run(&["history"]).stdout);
+    assert_eq!(
+        (&restored["restored_seq"], restored.get("document")),
+        (&json!(2), None),
+        "not the whole state"
+    );
+    assert!(
+        board.run(&["history"]).stdout.contains("completed t"),
+        "{}",
+        board.run(&["history"]).stdout
+    );
 }
 
 #[test]
@@ -614,11 +723,15 @@ fn history_ends_where_a_board_begins_that_goes_on_from_a_state() {
     let mut seen = Vec::new();
     let mut page = board.done(&["history", "--limit", "2"]);
     while let Some(next) = page["next"].as_u64() {
-        seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()));
+        seen.extend(
+            page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()),
+        );
         assert!(seen.len() <= 10, "{seen:?}");
         page = board.done(&["history", "--limit", "2", "--before", &next.to_string()]);
     }
-    seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()));
+    seen.extend(
+        page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()),
+    );
     assert_eq!(seen, (first..=head).rev().collect::<Vec<_>>());
     assert_eq!(board.done(&["history", "--task", "old-3"])["events"], json!([]));
     assert_eq!(board.done(&["explain", "a"])["last_change"]["kind"], "tasks_created");
@@ -670,7 +783,10 @@ fn backup_made_while_others_write_is_a_board_at_one_event() {
                     if stop.load(Ordering::Relaxed) {
                         break;
                     }
-                    process.ok("create_task", json!({"id": format!("t{writer}-{number}"), "description": "d"}));
+                    process.ok(
+                        "create_task",
+                        json!({"id": format!("t{writer}-{number}"), "description": "d"}),
+                    );
                 }
             });
         }
@@ -694,12 +810,16 @@ fn backup_made_while_others_write_is_a_board_at_one_event() {
     board.done(&["backup", file.to_str().unwrap()]);
     assert!(board.fails(&["backup", file.to_str().unwrap()]).stderr.contains("--force"));
     board.done(&["backup", file.to_str().unwrap(), "--force"]);
-    let left: Vec<_> = names(board.base()).into_iter().filter(|name| name.starts_with('.')).collect();
+    let left: Vec<_> =
+        names(board.base()).into_iter().filter(|name| name.starts_with('.')).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
 fn names(dir: &Path) -> Vec<String> {
-    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 #[test]
@@ -729,7 +849,8 @@ fn restore_over_a_board_is_an_event_after_a_backup() {
 fn state_file_is_restored_by_its_bare_name() {
     let (older, board) = (Board::new(), Board::new());
     older.add("t");
-    let restored = board.finish(board.command().current_dir(older.dir()).args(["restore", STATE_FILE]));
+    let restored =
+        board.finish(board.command().current_dir(older.dir()).args(["restore", STATE_FILE]));
     assert!(restored.status.success(), "{}", restored.stderr);
     assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["t"]);
 }
@@ -753,7 +874,12 @@ fn state_file_is_restored_into_an_empty_directory_and_over_a_board() {
     let file = older.file(STATE_FILE);
     let board = Board::new();
     let told = board.run(&["restore", file.to_str().unwrap()]);
-    assert!(told.status.success() && told.stdout.contains("the first writing call"), "{}{}", told.stdout, told.stderr);
+    assert!(
+        told.status.success() && told.stdout.contains("the first writing call"),
+        "{}{}",
+        told.stdout,
+        told.stderr
+    );
     board.add("more");
     assert_eq!(board.tasks().len(), 2);
     board.done(&["restore", file.to_str().unwrap(), "--force"]);
@@ -805,19 +931,24 @@ fn old_state_file_put_back_by_hand_is_kept_and_told() {
         Command::new("cp").arg("-p").arg(board.file(STATE_FILE)).arg(&old).status().unwrap();
         board.add("second");
         board.add("third");
-        match copied {
-            true => drop(fs::copy(&old, board.file(STATE_FILE)).unwrap()),
-            // With its old modification time.
-            false => fs::rename(&old, board.file(STATE_FILE)).unwrap(),
+        if copied {
+            _ = fs::copy(&old, board.file(STATE_FILE)).unwrap();
+        } else {
+            fs::rename(&old, board.file(STATE_FILE)).unwrap()
         }
         let reply = board.cli_ok("create_task", json!({"id": "fourth", "description": "d"}));
         let warning = reply["warning"].as_str().unwrap_or_else(|| panic!("{reply}"));
         assert!(warning.contains("callboard snapshot restore --seq 2"), "{warning}");
         assert_eq!(board.tasks().len(), 4, "the present one is there again");
         board.assert_file_is_the_replay();
-        let kept: Value = serde_json::from_slice(&fs::read(board.file("mcp-state.json.put-back-1")).unwrap()).unwrap();
+        let kept: Value =
+            serde_json::from_slice(&fs::read(board.file("mcp-state.json.put-back-1")).unwrap())
+                .unwrap();
         assert_eq!(kept["seq"], 2);
-        assert_eq!(board.cli_ok("create_task", json!({"id": "fifth", "description": "d"})).get("warning"), None);
+        assert_eq!(
+            board.cli_ok("create_task", json!({"id": "fifth", "description": "d"})).get("warning"),
+            None
+        );
         board.done(&["snapshot", "restore", "--seq", "2"]);
         assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["first"]);
     }
@@ -843,7 +974,9 @@ fn backup_takes_the_place_of_regular_files_only() {
     fs::write(at("target"), "kept").unwrap();
     std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
     mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    for (name, why) in [("link", "name its target"), ("pipe", "not a regular file"), ("", "not a regular file")] {
+    for (name, why) in
+        [("link", "name its target"), ("pipe", "not a regular file"), ("", "not a regular file")]
+    {
         let refused = board.fails(&["backup", at(name).to_str().unwrap(), "--force"]);
         assert!(refused.stderr.contains(why), "{name}: {}", refused.stderr);
     }
@@ -889,7 +1022,10 @@ fn good_backup_takes_the_place_of_a_board_that_is_damaged_inside() {
         board.done(&["backup", file.to_str().unwrap()]);
         Connection::open(board.file("journal.db")).unwrap().execute_batch(damage).unwrap();
         let reply = board.done(&["restore", file.to_str().unwrap(), "--force"]);
-        assert!(PathBuf::from(reply["aside"].as_str().unwrap()).join("journal.db").exists(), "{reply}");
+        assert!(
+            PathBuf::from(reply["aside"].as_str().unwrap()).join("journal.db").exists(),
+            "{reply}"
+        );
         let left = names(board.dir()).into_iter().find(|name| name.starts_with("before-restore"));
         assert_eq!(left, None, "{damage}");
         board.add("goes-on");
@@ -906,5 +1042,9 @@ fn time_before_the_board_is_told_with_its_beginning() {
     let refused = board.fails(&["state", "--at", "1999-01-01T00:00:00Z"]);
     let began = board.document()["created_at"].as_str().unwrap().to_owned();
     assert_eq!((refused.code().as_str(), refused.status.code()), ("not_in_the_past", Some(1)));
-    assert!(refused.stderr.contains("1999-01-01") && refused.stderr.contains(&began), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("1999-01-01") && refused.stderr.contains(&began),
+        "{}",
+        refused.stderr
+    );
 }

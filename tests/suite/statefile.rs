@@ -1,5 +1,5 @@
-//! The state file as readers see it while it is replaced again and again, and as a killed process leaves it.
-//! `CALLBOARD_REPLACEMENTS` is the number of replacements.
+//! The state file as readers see it while it is replaced again and again, and as a killed process
+//! leaves it. `CALLBOARD_REPLACEMENTS` is the number of replacements.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -37,8 +37,14 @@ impl Shown {
     fn new(slots_from: u64, tasks: usize) -> Self {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let projection = Projection::with_slots_from(dir.path(), slots_from);
-        let mut shown =
-            Self { dir, state: State::new(), projection, left: Left::default(), written: Vec::new(), in_part: 0 };
+        let mut shown = Self {
+            dir,
+            state: State::new(),
+            projection,
+            left: Left::default(),
+            written: Vec::new(),
+            in_part: 0,
+        };
         shown.record(json!({"kind": "board_created", "board_id": "board-7"}));
         shown.record(json!({"kind": "agent_registered", "agent": "a", "role": "worker", "max_concurrent": 9}));
         for first in (0..tasks).step_by(1_000) {
@@ -63,7 +69,12 @@ impl Shown {
     fn record(&mut self, event: Value) {
         let event: Event = serde_json::from_value(event).unwrap();
         let at = Timestamp::from_millis(1_772_366_400_000 + self.state.seq().cast_signed());
-        let envelope = Envelope { at, participant: ParticipantId::trusted("p-1"), actor: None, idempotency: None };
+        let envelope = Envelope {
+            at,
+            participant: ParticipantId::trusted("p-1"),
+            actor: None,
+            idempotency: None,
+        };
         self.state.record(event, &envelope).unwrap();
         self.state.settle();
     }
@@ -79,7 +90,8 @@ impl Shown {
         self.in_part += usize::from(self.projection.written() < self.projection.bytes());
     }
 
-    /// Claim, start, complete, and the next task: one event per replacement. After the last task, the first is next.
+    /// Claim, start, complete, and the next task: one event per replacement. After the last task,
+    /// the first is next.
     fn happen(&mut self, step: usize) {
         let tasks = self.state.live_tasks();
         let task = format!("task-{:06}", step / 4 % tasks);
@@ -95,7 +107,8 @@ impl Shown {
     }
 }
 
-/// Replacements after which the file is as long as before, and those that make it longer or shorter.
+/// Replacements after which the file is as long as before, and those that make it longer or
+/// shorter.
 impl Shown {
     fn stay(&mut self, step: usize) {
         self.record(json!({"kind": if step.is_multiple_of(2) { "paused" } else { "resumed" }}));
@@ -132,14 +145,16 @@ fn read_plainly(path: &Path, seen: &mut Seen) {
     seen.take(&fs::read(path).unwrap());
 }
 
-/// Maps the file and closes it at once, so that only the mapping holds it. Its content is compared twice, as it must
-/// not change.
+/// Maps the file and closes it at once, so that only the mapping holds it. Its content is compared
+/// twice, as it must not change.
 fn read_mapped(path: &Path, seen: &mut Seen) {
     let file = File::open(path).unwrap();
     let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
-    // SAFETY: a new mapping of a file of that length, which nobody truncates. It is unmapped below, after its last use.
+    // SAFETY: a new mapping of a file of that length, which nobody truncates. It is unmapped below,
+    // after its last use.
     let bytes = unsafe {
-        let start = mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &file, 0).unwrap();
+        let start = mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &file, 0)
+            .unwrap();
         std::slice::from_raw_parts(start.cast::<u8>(), length)
     };
     drop(file);
@@ -193,7 +208,8 @@ fn no_reader_sees_a_mixture(slots_from: u64, change: Option<usize>) {
     });
     let in_part = shown.in_part;
     println!(
-        "{replacements} replacements, {in_part} of them in part: {} files read, {} mapped, {} mixed",
+        "{replacements} replacements, {in_part} of them in part: {} files read, {} mapped, {} \
+         mixed",
         seen[0].files,
         seen[1].files,
         seen[0].mixed.len() + seen[1].mixed.len()
@@ -251,7 +267,10 @@ fn file_of_a_board_of_usual_size_is_plain_json() {
             assert!(text.len() < 256 << 10, "{} bytes", text.len());
             shown
         };
-        client.ok("init_coordination", json!({"goal": "All of it, \"well\" done", "master_plan": "# Plan\n- one\n"}));
+        client.ok(
+            "init_coordination",
+            json!({"goal": "All of it, \"well\" done", "master_plan": "# Plan\n- one\n"}),
+        );
         for first in (0..tasks).step_by(50) {
             let batch: Vec<_> = (first..tasks.min(first + 50))
                 .map(|number| json!({"id": format!("t-{number}"), "description": format!("Do part {number} ü\nand no more")}))
@@ -265,11 +284,17 @@ fn file_of_a_board_of_usual_size_is_plain_json() {
         let shown = is_plain();
         assert_eq!(shown["tasks"].as_array().unwrap().len(), tasks);
         assert_eq!(
-            (&shown["agents"]["ada"]["current_task"], &shown["agents"]["ada"]["current_task_title"]),
+            (
+                &shown["agents"]["ada"]["current_task"],
+                &shown["agents"]["ada"]["current_task_title"]
+            ),
             (&"t-0".into(), &"Do part 0 ü".into())
         );
         let order: Vec<_> = shown.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(order[..7], ["goal", "progress", "attention", "agents", "tasks", "discoveries", "messages"]);
+        assert_eq!(
+            order[..7],
+            ["goal", "progress", "attention", "agents", "tasks", "discoveries", "messages"]
+        );
         client.ok("complete_task", json!({"agent_id": "ada", "task_id": "t-0", "output": "done"}));
         let shown = is_plain();
         assert_eq!(shown["progress"]["counts"]["done"], 1);
@@ -295,9 +320,10 @@ fn processes_agree_on_the_form_of_the_file() {
         let description = "long ".repeat(if step / 6 % 2 == 0 { 3_000 } else { 1 });
         let id = format!("t-{}", step % 6);
         let client = &mut clients[step % 3];
-        match step < 6 {
-            true => client.ok("create_task", json!({"id": id, "description": description})),
-            false => client.ok("update_task", json!({"task_id": id, "description": description})),
+        if step < 6 {
+            client.ok("create_task", json!({"id": id, "description": description}))
+        } else {
+            client.ok("update_task", json!({"task_id": id, "description": description}))
         };
         changes.see(&board.file(STATE_FILE));
         board.assert_file_is_the_replay();
@@ -314,14 +340,19 @@ fn what_a_commit_writes_does_not_grow_with_the_board() {
         // The newest two were written without a known spare file.
         let mut written = shown.written[2..].to_vec();
         written.sort_unstable();
-        let [median, nearly_all, most] = [50, 95, 100].map(|share| written[(written.len() - 1) * share / 100]);
+        let [median, nearly_all, most] =
+            [50, 95, 100].map(|share| written[(written.len() - 1) * share / 100]);
         println!(
-            "{tasks} tasks: {median} bytes a commit, 95 of 100 at most {nearly_all}, all at most {most}, of {}",
+            "{tasks} tasks: {median} bytes a commit, 95 of 100 at most {nearly_all}, all at most \
+             {most}, of {}",
             shown.projection.bytes()
         );
-        // A process that another test starts has our files open until it executes its program; then a commit copies.
+        // A process that another test starts has our files open until it executes its program; then
+        // a commit copies.
         assert!(nearly_all <= 8_000, "{nearly_all} bytes at {tasks} tasks");
-        let Some(Found::Sound(document)) = statefile::load(shown.dir.path()).unwrap() else { panic!("it is sound") };
+        let Some(Found::Sound(document)) = statefile::load(shown.dir.path()).unwrap() else {
+            panic!("it is sound")
+        };
         assert!(*document == shown.state.to_document());
     }
 }
@@ -347,10 +378,15 @@ fn living_process_puts_the_file_back_when_it_is_missing_or_behind() {
         }
         leave_behind(&board, "behind");
         let start = Instant::now();
-        until(PATIENCE, "the file shows the task", || board.tasks().contains_key("behind").then_some(()));
+        until(PATIENCE, "the file shows the task", || {
+            board.tasks().contains_key("behind").then_some(())
+        });
         println!("shown after {:?}", start.elapsed());
         board.assert_file_is_the_replay();
-        assert_eq!(client.ok("get_task", json!({"task_id": "behind"}))["task"]["status"], "available");
+        assert_eq!(
+            client.ok("get_task", json!({"task_id": "behind"}))["task"]["status"],
+            "available"
+        );
     }
 }
 
@@ -374,7 +410,8 @@ fn command_that_reads_puts_the_file_back_at_once() {
     }
 }
 
-/// A reader neither waits for a process that was stopped while it replaced the file, nor takes its place.
+/// A reader neither waits for a process that was stopped while it replaced the file, nor takes its
+/// place.
 #[test]
 fn command_that_reads_does_not_wait_for_whoever_replaces_the_file() {
     let board = Board::new();
@@ -422,7 +459,12 @@ fn file_with_slots_has_few_bytes_more_than_its_texts() {
     }
     look(&shown);
     for _ in 0..(tasks - tasks / 10) / 10 {
-        let some: Vec<_> = shown.state.tasks().take(10).map(|task| serde_json::to_value(&**task).unwrap()).collect();
+        let some: Vec<_> = shown
+            .state
+            .tasks()
+            .take(10)
+            .map(|task| serde_json::to_value(&**task).unwrap())
+            .collect();
         shown.record(json!({"kind": "tasks_retired", "tasks": some}));
         shown.write();
         if shown.state.live_tasks() % (tasks / 10) < 10 {
@@ -436,12 +478,14 @@ fn file_with_slots_has_few_bytes_more_than_its_texts() {
 
 #[test]
 fn process_that_dies_while_it_writes_the_file_leaves_it_whole() {
-    for (place, whole) in [("slots-written", ""), ("before-exchange", ""), ("before-exchange", "1")] {
+    for (place, whole) in [("slots-written", ""), ("before-exchange", ""), ("before-exchange", "1")]
+    {
         let board = if whole.is_empty() { Board::with_slots() } else { Board::new() };
         board.cli_ok("create_task", json!({"description": "d", "id": "first"}));
         for hit in 1..=6 {
             let failpoint = format!("{place}:{hit}");
-            let mut client = board.mcp_with(&[("CALLBOARD_FAILPOINT", &failpoint), (WHOLE_FILES, whole)]);
+            let mut client =
+                board.mcp_with(&[("CALLBOARD_FAILPOINT", &failpoint), (WHOLE_FILES, whole)]);
             let mut number = 0;
             loop {
                 number += 1;
@@ -456,7 +500,10 @@ fn process_that_dies_while_it_writes_the_file_leaves_it_whole() {
             let after = [(WHOLE_FILES, whole)];
             let mut client = board.mcp_with(&after);
             for number in 0..4 {
-                client.ok("create_task", json!({"description": "d", "id": format!("after-{hit}-{number}")}));
+                client.ok(
+                    "create_task",
+                    json!({"description": "d", "id": format!("after-{hit}-{number}")}),
+                );
                 board.assert_file_is_the_replay();
             }
             let task = board.task(&format!("t-{hit}-{number}"));
@@ -482,13 +529,18 @@ fn pages_of_another_time_are_no_edit() {
         fs::remove_file(board.file(STATE_FILE)).unwrap();
         fs::write(board.file(STATE_FILE), mixed.to_string()).unwrap();
         board.cli_ok("create_task", json!({"description": "d", "id": "after"}));
-        assert_eq!(board.task("t")["description"], if adopted { "before" } else { "behind" }, "boot {boot:?}");
+        assert_eq!(
+            board.task("t")["description"],
+            if adopted { "before" } else { "behind" },
+            "boot {boot:?}"
+        );
         assert_eq!(board.file("mcp-state.json.quarantined-1").exists(), !adopted);
         board.assert_file_is_the_replay();
     }
 }
 
-/// As a power loss may leave the file, if the note in the lock about the last replacement is older than the file.
+/// As a power loss may leave the file, if the note in the lock about the last replacement is older
+/// than the file.
 #[test]
 fn pages_of_another_time_in_a_file_that_nobody_knows_are_kept_and_not_taken_over() {
     let board = Board::with_slots();
@@ -502,8 +554,12 @@ fn pages_of_another_time_in_a_file_that_nobody_knows_are_kept_and_not_taken_over
     fs::write(&spare, mixed.to_string()).unwrap();
     board.cli_ok("create_task", json!({"description": "d", "id": "after"}));
     assert_eq!(board.task("t")["description"], "behind");
-    let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let kept = names.filter(|name| name.contains("rejected-") && !name.ends_with(".txt")).collect::<Vec<_>>();
+    let names = fs::read_dir(board.dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let kept = names
+        .filter(|name| name.contains("rejected-") && !name.ends_with(".txt"))
+        .collect::<Vec<_>>();
     assert_eq!(kept.len(), 1, "{kept:?}");
     assert_eq!(fs::read_to_string(board.file(&kept[0])).unwrap(), mixed.to_string());
     board.assert_file_is_the_replay();
@@ -516,8 +572,13 @@ fn plan_that_another_process_had_changed_is_shown_as_it_is_again() {
         let mut client = board.mcp();
         let plan = |plan: &str| json!({"goal": plan, "master_plan": format!("- {plan}\n")});
         let shows = |expected: &str| {
-            let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else { panic!("it is not sound") };
-            assert_eq!((&*document.board.goal, document.board.seq), (expected, board.replay().seq()));
+            let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else {
+                panic!("it is not sound")
+            };
+            assert_eq!(
+                (&*document.board.goal, document.board.seq),
+                (expected, board.replay().seq())
+            );
         };
         client.ok("init_coordination", plan("first"));
         client.ok("create_task", json!({"description": "d"}));
@@ -546,7 +607,9 @@ fn process_that_was_taken_for_dead_is_shown_again_when_it_goes_on() {
     let id = participants().keys().next().unwrap().clone();
     other.register("other");
     let shows_it = || {
-        let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else { panic!("it is not sound") };
+        let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else {
+            panic!("it is not sound")
+        };
         assert_eq!(document.board.seq, board.replay().seq());
         let text = fs::read_to_string(board.file(STATE_FILE)).unwrap();
         assert_eq!(text.matches(&format!("\"{id}\": {{")).count(), 1, "{text}");
@@ -554,7 +617,9 @@ fn process_that_was_taken_for_dead_is_shown_again_when_it_goes_on() {
     for _ in 0..3 {
         one.signal(Signal::STOP);
         fs::remove_file(board.file("run").join(&id)).unwrap();
-        until(PATIENCE, "it is taken for dead", || (!participants().contains_key(&id)).then_some(()));
+        until(PATIENCE, "it is taken for dead", || {
+            (!participants().contains_key(&id)).then_some(())
+        });
         one.signal(Signal::CONT);
         for (client, agent) in [(&mut one, "one"), (&mut other, "other")] {
             client.ok("heartbeat", json!({"agent_id": agent}));

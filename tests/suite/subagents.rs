@@ -54,7 +54,8 @@ fn three_subagents_of_one_session_have_three_names_and_three_tasks() {
     for task in ["a", "b", "c"] {
         client.ok("create_task", json!({"id": task, "description": "d"}));
     }
-    let mut done: Vec<_> = ["x1", "x2", "x3"].iter().map(|id| works(&board, &mut client, id)).collect();
+    let mut done: Vec<_> =
+        ["x1", "x2", "x3"].iter().map(|id| works(&board, &mut client, id)).collect();
     assert!(done.iter().all(|(name, _)| name.starts_with("ada.")), "{done:?}");
     for (name, task) in &done {
         client.ok("complete_task", json!({"agent_id": name, "task_id": task, "output": "done"}));
@@ -72,15 +73,22 @@ fn a_subagent_is_told_whose_helper_it_may_be_and_what_the_board_has() {
     let mut client = holding(&board, "ada", "lexer");
     client.ok("create_task", json!({"id": "a", "description": "d"}));
     let text = told(&board, &starts(&board, "x1"));
-    for part in ["1 ready", "1 in work", "If you only help ada", "Pass this agent_id in every call"] {
+    for part in ["1 ready", "1 in work", "If you only help ada", "Pass this agent_id in every call"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(text, told(&board, &starts(&board, "x1")), "a name is found again");
     assert!(text.len() < 1_200, "{}", text.len());
     let (name, _) = works(&board, &mut client, "x1");
     let resumed = told(&board, &starts(&board, "x1"));
-    assert!(resumed.contains(&format!("you are agent {name}")) && resumed.contains("task a, attempt 1"), "{resumed}");
-    silent(by_shell(&board, "subagent-start"), &input(&board, "SubagentStart", json!({"agent_type": "no id"})));
+    assert!(
+        resumed.contains(&format!("you are agent {name}")) && resumed.contains("task a, attempt 1"),
+        "{resumed}"
+    );
+    silent(
+        by_shell(&board, "subagent-start"),
+        &input(&board, "SubagentStart", json!({"agent_type": "no id"})),
+    );
 }
 
 #[test]
@@ -88,7 +96,10 @@ fn a_subagent_in_a_worktree_of_its_own_names_it_when_it_registers() {
     let board = Board::new();
     git_dir(board.base());
     let _client = holding(&board, "ada", "lexer");
-    assert_eq!(call_in(&told(&board, &starts(&board, "x1")), "register_agent")["properties"], Value::Null);
+    assert_eq!(
+        call_in(&told(&board, &starts(&board, "x1")), "register_agent")["properties"],
+        Value::Null
+    );
     let apart = board.base().join(".claude/worktrees/x1");
     let admin = board.base().join(".git/worktrees/x1");
     fs::create_dir_all(&apart).unwrap();
@@ -121,12 +132,16 @@ fn the_guard_tells_a_subagent_from_its_siblings_and_from_the_agent_that_started_
     assert!(!is_refused(&board, &of("a.rs", "x1")), "its own file");
     assert!(is_refused(&board, &of("b.rs", "x1")), "its sibling's");
     assert!(is_refused(&board, &of("lexer.rs", "x1")), "that of the agent which started it");
-    assert!(is_refused(&board, &edits(&board, "a.rs")), "the main conversation and a subagent's file");
+    assert!(
+        is_refused(&board, &edits(&board, "a.rs")),
+        "the main conversation and a subagent's file"
+    );
     assert!(!is_refused(&board, &edits(&board, "lexer.rs")));
     assert!(!is_refused(&board, &of("lexer.rs", "helper")), "who never registered helps ada");
     assert!(is_refused(&board, &of("a.rs", "helper")));
     // Git's hook cannot know which of them commits.
-    let guard = board.finish(board.command().current_dir(board.base()).args(["guard", "a.rs", "lexer.rs"]));
+    let guard =
+        board.finish(board.command().current_dir(board.base()).args(["guard", "a.rs", "lexer.rs"]));
     assert_eq!(guard.status.code(), Some(0), "{}", guard.stdout);
 }
 
@@ -147,9 +162,13 @@ fn a_subagent_is_kept_from_stopping_by_its_own_task_alone() {
     let mut client = holding(&board, "ada", "lexer");
     client.ok("create_task", json!({"id": "a", "description": "d"}));
     let (name, _) = works(&board, &mut client, "x1");
-    let stops = |id: &str| inside(input(&board, "SubagentStop", json!({"stop_hook_active": false})), id);
+    let stops =
+        |id: &str| inside(input(&board, "SubagentStop", json!({"stop_hook_active": false})), id);
     let blocked = answer(by_shell(&board, "stop"), stops("x1").to_string().as_bytes());
-    assert!(blocked.contains("\"block\"") && blocked.contains(&name) && !blocked.contains("lexer"), "{blocked}");
+    assert!(
+        blocked.contains("\"block\"") && blocked.contains(&name) && !blocked.contains("lexer"),
+        "{blocked}"
+    );
     silent(by_shell(&board, "stop"), &stops("helper"));
     client.ok("complete_task", json!({"agent_id": name, "task_id": "a", "output": "done"}));
     silent(by_shell(&board, "stop"), &stops("x1"));
@@ -162,12 +181,15 @@ fn a_prompt_of_a_subagent_is_its_own_and_ends_with_its_own_sign() {
     client.ok("create_task", json!({"id": "a", "description": "d"}));
     let (name, _) = works(&board, &mut client, "x1");
     let waiting = |agent: &str| board.document()["agents"][agent]["waiting"]["what"].clone();
-    let asks = input(&board, "PermissionRequest", json!({"tool_name": "Bash", "tool_input": {"command": "make"}}));
+    let asks = input(
+        &board,
+        "PermissionRequest",
+        json!({"tool_name": "Bash", "tool_input": {"command": "make"}}),
+    );
     silent(by_shell(&board, "waiting"), &inside(asks, "x1"));
     assert_eq!((waiting(&name), waiting("ada")), (json!("Bash: make"), Value::Null));
     // Six seconds later, without a word of which of them asks.
-    let later =
-        json!({"message": "Claude needs your permission to use Bash", "notification_type": "permission_prompt"});
+    let later = json!({"message": "Claude needs your permission to use Bash", "notification_type": "permission_prompt"});
     silent(by_shell(&board, "waiting"), &input(&board, "Notification", later));
     assert_eq!(waiting("ada"), Value::Null);
     silent(by_shell(&board, "heartbeat"), &used_a_tool(&board));

@@ -15,14 +15,18 @@ fn session(board: &Board) -> Client {
 }
 
 fn session_in(board: &Board, directory: &Path) -> Client {
-    let mut client = Client::start(board.command().args(["mcp", "--agent", "auto"]).current_dir(directory));
+    let mut client =
+        Client::start(board.command().args(["mcp", "--agent", "auto"]).current_dir(directory));
     client.name = "claude-code";
     client
 }
 
 fn add(client: &mut Client, ids: &[&str]) {
     for id in ids {
-        client.ok("create_task", json!({"id": id, "title": format!("Write {id}"), "description": "d"}));
+        client.ok(
+            "create_task",
+            json!({"id": id, "title": format!("Write {id}"), "description": "d"}),
+        );
     }
 }
 
@@ -37,12 +41,18 @@ fn subagents_of_one_session_have_an_id_and_a_task_each() {
     let mut session = session(&board);
     add(&mut session, &["a", "b", "c", "d"]);
     // All three register before any of them claims.
-    let asked: Vec<_> = (0..3).map(|_| session.send("register_agent", json!({"role": "worker"}))).collect();
-    let ids: Vec<_> = asked.into_iter().map(|id| session.reply(id).unwrap().ok()["agent_id"].clone()).collect();
+    let asked: Vec<_> =
+        (0..3).map(|_| session.send("register_agent", json!({"role": "worker"}))).collect();
+    let ids: Vec<_> =
+        asked.into_iter().map(|id| session.reply(id).unwrap().ok()["agent_id"].clone()).collect();
     assert_eq!(ids, ["claude-1", "claude-2", "claude-3"]);
     for (agent, task) in ids.iter().zip(["a", "b", "c"]) {
         let claim = session.ok("claim_task", json!({"agent_id": agent}));
-        assert_eq!((&claim["task"]["id"], &claim["again"]), (&json!(task), &Value::Null), "{claim}");
+        assert_eq!(
+            (&claim["task"]["id"], &claim["again"]),
+            (&json!(task), &Value::Null),
+            "{claim}"
+        );
     }
     for (agent, task) in ids.iter().zip(["a", "b", "c"]) {
         session.ok("complete_task", json!({"agent_id": agent, "task_id": task, "output": "o"}));
@@ -58,7 +68,11 @@ fn a_call_that_names_none_of_several_agents_is_refused_with_their_names() {
     let board = Board::new();
     let mut session = session(&board);
     add(&mut session, &["a"]);
-    assert_eq!(session.ok("claim_task", json!({}))["agent_id"], "claude-1", "the only agent need not be named");
+    assert_eq!(
+        session.ok("claim_task", json!({}))["agent_id"],
+        "claude-1",
+        "the only agent need not be named"
+    );
     session.ok("register_agent", json!({"agent_id": "scout", "role": "worker"}));
     let refused = session.call("claim_task", json!({}));
     assert_eq!(refused.code(), "which_agent", "{}", refused.text);
@@ -69,7 +83,11 @@ fn a_call_that_names_none_of_several_agents_is_refused_with_their_names() {
     assert_eq!(session.call("cancel_task", json!({"task_id": "a"})).code(), "which_agent");
     add(&mut session, &["b"]);
     let author = board.events().last().unwrap().actor.clone();
-    assert_eq!(author.unwrap().as_str(), "claude-1", "where no agent can be named, the first is the author");
+    assert_eq!(
+        author.unwrap().as_str(),
+        "claude-1",
+        "where no agent can be named, the first is the author"
+    );
     session.ok("heartbeat", json!({"agent_id": "claude-1"}));
 }
 
@@ -84,11 +102,18 @@ fn an_agent_that_has_lost_its_memory_finds_its_old_self_by_registering() {
     let new = register(&mut session);
     assert_eq!(new["agent_id"], "claude-2");
     assert_eq!(new["others"], json!([{"agent_id": "claude-1", "task": "a", "title": "Write a"}]));
-    assert!(new["next"].as_str().unwrap().contains("register_agent with agent_id claude-1"), "{new}");
+    assert!(
+        new["next"].as_str().unwrap().contains("register_agent with agent_id claude-1"),
+        "{new}"
+    );
     let old = session.ok("register_agent", json!({"agent_id": "claude-1", "role": "worker"}));
-    let held = json!([{"task": "a", "title": "Write a", "attempt": 1, "note": "half of it is there"}]);
+    let held =
+        json!([{"task": "a", "title": "Write a", "attempt": 1, "note": "half of it is there"}]);
     assert_eq!((&old["again"], &old["holding"]), (&json!(true), &held), "{old}");
-    assert!(old["since"].is_string() && old["next"].as_str().unwrap().contains("get_task"), "{old}");
+    assert!(
+        old["since"].is_string() && old["next"].as_str().unwrap().contains("get_task"),
+        "{old}"
+    );
     let claim = session.ok("claim_task", json!({"agent_id": "claude-1"}));
     assert_eq!((&claim["success"], &claim["holding"]), (&json!(false), &held), "{claim}");
     assert!(claim["next"].as_str().unwrap().contains("get_task"), "{claim}");
@@ -102,7 +127,11 @@ fn a_process_started_for_one_agent_says_that_it_has_registered_before() {
     let first = register(&mut session);
     assert_eq!((&first["agent_id"], &first["again"]), (&json!("scout"), &Value::Null), "{first}");
     let second = register(&mut session);
-    assert_eq!((&second["agent_id"], &second["again"]), (&json!("scout"), &json!(true)), "{second}");
+    assert_eq!(
+        (&second["agent_id"], &second["again"]),
+        (&json!("scout"), &json!(true)),
+        "{second}"
+    );
     assert_eq!(second["since"], first["agent"]["registered_at"]);
 }
 
@@ -171,10 +200,20 @@ fn registration_answers_the_command_that_stands_in_for_the_tools() {
     let shell = register(&mut session)["shell"].as_str().unwrap().to_owned();
     assert!(shell.starts_with(env!("CARGO_BIN_EXE_callboard")), "{shell}");
     let claim = shell.replace("NAME 'JSON'", "claim_task '{}'");
-    let ran =
-        Command::new("/bin/sh").args(["-c", &claim]).current_dir("/").env_clear().env("HOME", "/").output().unwrap();
-    let reply: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{shell}: {ran:?}"));
-    assert_eq!((&reply["agent_id"], &reply["task"]["id"]), (&json!("test-1"), &json!("a")), "{reply}");
+    let ran = Command::new("/bin/sh")
+        .args(["-c", &claim])
+        .current_dir("/")
+        .env_clear()
+        .env("HOME", "/")
+        .output()
+        .unwrap();
+    let reply: Value =
+        serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{shell}: {ran:?}"));
+    assert_eq!(
+        (&reply["agent_id"], &reply["task"]["id"]),
+        (&json!("test-1"), &json!("a")),
+        "{reply}"
+    );
 }
 
 #[test]
@@ -191,9 +230,13 @@ fn a_completion_that_names_files_of_another_agents_says_whose_they_are() {
     let done = json!({"agent_id": "one", "task_id": "a", "output": "o", "files_modified": ["src/a.rs", "src/b/x.rs"]});
     let reply = session.ok("complete_task", done.clone());
     let warning = reply["warning"].as_str().unwrap();
-    assert!(warning.contains("src/b/** is held by two for task b") && !warning.contains("src/a.rs"), "{reply}");
+    assert!(
+        warning.contains("src/b/** is held by two for task b") && !warning.contains("src/a.rs"),
+        "{reply}"
+    );
     assert_eq!(session.ok("complete_task", done)["already"], true);
-    let done = json!({"agent_id": "two", "task_id": "b", "output": "o", "files_modified": ["src/b/x.rs"]});
+    let done =
+        json!({"agent_id": "two", "task_id": "b", "output": "o", "files_modified": ["src/b/x.rs"]});
     assert_eq!(session.ok("complete_task", done)["warning"], Value::Null);
 }
 
@@ -209,7 +252,11 @@ fn an_answer_that_was_shown_is_read_and_a_request_is_not() {
     let own = json!({"agent_id": "one"});
     assert_eq!(session.ok("heartbeat", own.clone())["unread_messages"]["count"], 2);
     let shown = session.ok("get_messages", own.clone());
-    assert_eq!((shown["messages"].as_array().unwrap().len(), &shown["unread"]), (2, &json!(1)), "{shown}");
+    assert_eq!(
+        (shown["messages"].as_array().unwrap().len(), &shown["unread"]),
+        (2, &json!(1)),
+        "{shown}"
+    );
     assert_eq!(session.ok("heartbeat", own.clone())["unread_messages"]["count"], 1);
     let again = session.ok("get_messages", own);
     assert_eq!(again["messages"][0]["text"], "Which port?", "{again}");

@@ -51,7 +51,9 @@ fn faults(schema: &Value, place: &str, depth: usize) -> Vec<String> {
             found.push(format!("{place}: {fault}"));
         }
     };
-    let Some(fields) = schema.as_object() else { return vec![format!("{place}: {schema} is not an object")] };
+    let Some(fields) = schema.as_object() else {
+        return vec![format!("{place}: {schema} is not an object")];
+    };
     for keyword in REFUSED {
         check(!fields.contains_key(keyword), format!("has {keyword}"));
     }
@@ -67,15 +69,25 @@ fn faults(schema: &Value, place: &str, depth: usize) -> Vec<String> {
     }
     if let Some(description) = fields.get("description") {
         let text = description.as_str().unwrap_or_default();
-        check(!text.is_empty() && text.len() <= LONGEST_DESCRIPTION, format!("is described with {text:?}"));
+        check(
+            !text.is_empty() && text.len() <= LONGEST_DESCRIPTION,
+            format!("is described with {text:?}"),
+        );
         check(!text.contains('\n'), format!("has lines: {text:?}"));
     }
     let properties = fields.get("properties").and_then(Value::as_object);
-    check(properties.is_some() == (kind == "object"), "has properties if and only if it is an object".to_owned());
-    check(fields.contains_key("items") == (kind == "array"), "has items if and only if it is a list".to_owned());
+    check(
+        properties.is_some() == (kind == "object"),
+        "has properties if and only if it is an object".to_owned(),
+    );
+    check(
+        fields.contains_key("items") == (kind == "array"),
+        "has items if and only if it is a list".to_owned(),
+    );
     for name in fields.get("required").and_then(Value::as_array).into_iter().flatten() {
-        let known =
-            properties.is_some_and(|properties| name.as_str().is_some_and(|name| properties.contains_key(name)));
+        let known = properties.is_some_and(|properties| {
+            name.as_str().is_some_and(|name| properties.contains_key(name))
+        });
         check(known, format!("requires {name}, which it has not"));
     }
     let names = properties.into_iter().flat_map(|properties| properties.keys());
@@ -83,7 +95,12 @@ fn faults(schema: &Value, place: &str, depth: usize) -> Vec<String> {
     for (name, property) in properties.into_iter().flatten() {
         found.extend(faults(property, &format!("{place}.{name}"), depth + 1));
     }
-    found.extend(fields.get("items").into_iter().flat_map(|items| faults(items, &format!("{place}[]"), depth + 1)));
+    found.extend(
+        fields
+            .get("items")
+            .into_iter()
+            .flat_map(|items| faults(items, &format!("{place}[]"), depth + 1)),
+    );
     found
 }
 
@@ -94,16 +111,21 @@ fn every_schema_is_readable_for_every_client() {
     for (name, description, schema) in &tools {
         let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
         assert!(name.len() <= LONGEST_NAME && name.chars().all(is_plain), "{name}");
-        assert!(!description.is_empty() && description.len() <= LONGEST_DESCRIPTION, "{name}: {description}");
+        assert!(
+            !description.is_empty() && description.len() <= LONGEST_DESCRIPTION,
+            "{name}: {description}"
+        );
         assert_eq!(schema["type"], "object", "{name}");
         assert_eq!(faults(schema, name, 0), Vec::<String>::new());
     }
 }
 
-/// The precise schemas are not for every client: the walk finds that out, so it would find it in `tools/list`, too.
+/// The precise schemas are not for every client: the walk finds that out, so it would find it in
+/// `tools/list`, too.
 #[test]
 fn what_clients_cannot_read_is_found_in_the_precise_schemas() {
-    let precise = ops::all().iter().map(|entry| (entry.name, Value::Object(entry.input_schema(true))));
+    let precise =
+        ops::all().iter().map(|entry| (entry.name, Value::Object(entry.input_schema(true))));
     let found: Vec<_> = precise.flat_map(|(name, schema)| faults(&schema, name, 0)).collect();
     for (keyword, place) in [
         ("additionalProperties", "get_status"),
@@ -113,16 +135,22 @@ fn what_clients_cannot_read_is_found_in_the_precise_schemas() {
         ("default", "create_task.priority"),
         ("properties if and only if", "update_task.metadata"),
     ] {
-        let fault = found.iter().find(|fault| fault.starts_with(&format!("{place}: ")) && fault.contains(keyword));
+        let fault = found
+            .iter()
+            .find(|fault| fault.starts_with(&format!("{place}: ")) && fault.contains(keyword));
         assert!(fault.is_some(), "{place} has no {keyword}: {found:#?}");
     }
 }
 
-/// The arguments of the precise schema and those shown are the same, with the same types and values.
+/// The arguments of the precise schema and those shown are the same, with the same types and
+/// values.
 fn assert_tells_the_same(shown: &Value, precise: &Value, place: &str) {
     let current = |fields: &Value| -> Vec<String> {
         let fields = fields["properties"].as_object().into_iter().flatten();
-        fields.filter(|(_, field)| field["deprecated"] != true).map(|(name, _)| name.clone()).collect()
+        fields
+            .filter(|(_, field)| field["deprecated"] != true)
+            .map(|(name, _)| name.clone())
+            .collect()
     };
     assert_eq!(current(shown), current(precise), "{place}");
     assert_eq!(shown.get("required"), precise.get("required"), "{place}");
@@ -134,12 +162,13 @@ fn assert_tells_the_same(shown: &Value, precise: &Value, place: &str) {
     }
     let description = precise["description"].as_str().unwrap_or_default().replace('\n', " ");
     let told = shown["description"].as_str().unwrap_or_default();
-    assert!(told.starts_with(description.trim_end_matches('.')), "{place}: {told:?} of {description:?}");
-    if let Some(default) = precise["default"]
-        .as_str()
-        .map(str::to_owned)
-        .or_else(|| precise["default"].as_u64().filter(|number| *number > 0).map(|number| number.to_string()))
-    {
+    assert!(
+        told.starts_with(description.trim_end_matches('.')),
+        "{place}: {told:?} of {description:?}"
+    );
+    if let Some(default) = precise["default"].as_str().map(str::to_owned).or_else(|| {
+        precise["default"].as_u64().filter(|number| *number > 0).map(|number| number.to_string())
+    }) {
         assert!(told.contains(&default), "{place}: {told:?} without the default {default}");
     }
     for name in current(precise) {
@@ -166,7 +195,9 @@ fn nothing_but_keywords_is_lost_from_the_precise_schemas() {
     let mode = of("create_run", "execution_mode");
     assert_eq!(mode["enum"], json!(["sync", "async_poll", "async_callback"]));
     assert!(
-        mode["description"].as_str().is_some_and(|text| text.contains("async_callback: The parent session")),
+        mode["description"]
+            .as_str()
+            .is_some_and(|text| text.contains("async_callback: The parent session")),
         "{mode}"
     );
     assert_eq!(of("send_message", "kind")["enum"], json!(["inform", "reply", "request"]));
@@ -175,7 +206,9 @@ fn nothing_but_keywords_is_lost_from_the_precise_schemas() {
 
 #[test]
 fn lists_keep_within_their_budgets() {
-    for (toolset, name, budget) in [(Toolset::Worker, "worker", 4_500), (Toolset::Core, "core", 13_500)] {
+    for (toolset, name, budget) in
+        [(Toolset::Worker, "worker", 4_500), (Toolset::Core, "core", 13_500)]
+    {
         let listed = tool_list(toolset, true);
         let bytes = serde_json::to_string(&listed).expect("JSON").len();
         println!("tools/list of {name}: {bytes} bytes of {budget}, {} tools", listed.len());

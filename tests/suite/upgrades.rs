@@ -1,4 +1,5 @@
-//! Processes of several versions on one board: what an older one could not read is not written while it lives.
+//! Processes of several versions on one board: what an older one could not read is not written
+//! while it lives.
 
 use std::fs::{self, File};
 use std::process;
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::harness::Board;
 
-/// A living process of the first version: it holds the lock of its presence file, and notes nothing in it.
+/// A living process of the first version: it holds the lock of its presence file, and notes nothing
+/// in it.
 fn older(board: &Board) -> File {
     let file = File::create(board.file("run/p-older")).unwrap();
     file.lock().unwrap();
@@ -27,7 +29,9 @@ const WAITS: u32 = 2;
 /// The board's level as the state file and the journal's newest event have it.
 fn levels(board: &Board) -> (u32, u32) {
     let connection = Connection::open(board.file("journal.db")).unwrap();
-    let newest = connection.query_row("SELECT v FROM events ORDER BY seq DESC LIMIT 1", [], |row| row.get(0)).unwrap();
+    let newest = connection
+        .query_row("SELECT v FROM events ORDER BY seq DESC LIMIT 1", [], |row| row.get(0))
+        .unwrap();
     (serde_json::from_value(board.document()["schema_version"].clone()).unwrap(), newest)
 }
 
@@ -73,7 +77,8 @@ fn a_process_that_stays_notes_its_level_its_machine_and_its_client() {
     let board = Board::new();
     let mut client = board.mcp();
     client.ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
-    let participants = board.document()["participants"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let participants =
+        board.document()["participants"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let note = fs::read_to_string(board.file(&format!("run/{}", participants[0]))).unwrap();
     let note: Value = serde_json::from_str(&note).unwrap();
     assert_eq!(
@@ -95,5 +100,8 @@ fn health_and_doctor_name_the_older_processes() {
     assert_eq!(health["status"], "ok", "it works, and so does the older process");
     let doctor = board.finish(board.command().arg("doctor"));
     let line = doctor.stdout.lines().find(|line| line.contains("living processes")).unwrap();
-    assert!(line.starts_with("warn") && line.contains(&format!("process {}", process::id())), "{line}");
+    assert!(
+        line.starts_with("warn") && line.contains(&format!("process {}", process::id())),
+        "{line}"
+    );
 }

@@ -26,7 +26,8 @@ fn still_asks(board: &Board) -> Value {
 }
 
 fn is_idle(board: &Board) -> Value {
-    let more = json!({"message": "Claude is waiting for your input", "notification_type": "idle_prompt"});
+    let more =
+        json!({"message": "Claude is waiting for your input", "notification_type": "idle_prompt"});
     input(board, "Notification", more)
 }
 
@@ -43,13 +44,17 @@ fn a_permission_prompt_is_seen_by_all_until_the_agents_next_sign() {
     let mut client = holding(&board, "ada", "lexer");
     silent(in_pane(&board), &asks(&board, "cargo add nom"));
     let shown = waiting(&board, "ada");
-    for (field, text) in [("for", "permission"), ("what", "Bash: cargo add nom"), ("where", "tmux pane %3")] {
+    for (field, text) in
+        [("for", "permission"), ("what", "Bash: cargo add nom"), ("where", "tmux pane %3")]
+    {
         assert_eq!(shown[field], text, "{shown}");
     }
     let agents = client.ok("get_agents", json!({}));
     assert_eq!(agents["agents"][0]["waiting"], shown);
     let status = board.finish(board.command().arg("status")).stdout;
-    for part in ["waiting:", "ada, task lexer, for permission", "Bash: cargo add nom", "in tmux pane %3"] {
+    for part in
+        ["waiting:", "ada, task lexer, for permission", "Bash: cargo add nom", "in tmux pane %3"]
+    {
         assert!(status.contains(part), "{part}: {status}");
     }
     let agents = board.finish(board.command().arg("agents")).stdout;
@@ -78,7 +83,10 @@ fn each_sign_of_the_agent_ends_its_waiting() {
     client.ok("heartbeat", json!({"agent_id": "ada"}));
     assert_eq!(waiting(&board, "ada"), Value::Null, "a call");
     ask();
-    silent(by_shell(&board, "heartbeat"), &input(&board, "UserPromptSubmit", json!({"prompt": "go on"})));
+    silent(
+        by_shell(&board, "heartbeat"),
+        &input(&board, "UserPromptSubmit", json!({"prompt": "go on"})),
+    );
     assert_eq!(waiting(&board, "ada"), Value::Null, "an answer of the person");
     ask();
     silent(by_shell(&board, "stop"), &stops(&board, true));
@@ -118,7 +126,10 @@ fn a_secret_in_what_is_asked_is_not_kept() {
     let board = Board::new();
     let _client = holding(&board, "ada", "lexer");
     let secret = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
-    silent(by_shell(&board, "waiting"), &asks(&board, &format!("curl -H 'Authorization: Bearer {secret}' https://x")));
+    silent(
+        by_shell(&board, "waiting"),
+        &asks(&board, &format!("curl -H 'Authorization: Bearer {secret}' https://x")),
+    );
     let kept = waiting(&board, "ada").to_string();
     assert!(kept.contains("[redacted") && !kept.contains(&secret), "{kept}");
 }

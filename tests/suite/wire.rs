@@ -35,7 +35,8 @@ impl Session {
 
     fn with(arguments: &[&str], failpoint: &str) -> Self {
         static BOARDS: AtomicU32 = AtomicU32::new(0);
-        let name = format!("mcp-wire-{}-{}", std::process::id(), BOARDS.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("mcp-wire-{}-{}", std::process::id(), BOARDS.fetch_add(1, Ordering::Relaxed));
         let board = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
         let mut process = Command::new(env!("CARGO_BIN_EXE_callboard"))
             .arg("mcp")
@@ -88,7 +89,8 @@ impl Session {
 
     /// Result of a tool call of the modern era.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let answer = self.ask(modern(1, "tools/call", json!({"name": tool, "arguments": arguments})));
+        let answer =
+            self.ask(modern(1, "tools/call", json!({"name": tool, "arguments": arguments})));
         assert!(answer["result"].is_object(), "{answer}");
         answer["result"].clone()
     }
@@ -97,7 +99,8 @@ impl Session {
     fn wait_in_claim(&mut self, id: u32, agent: &str) {
         self.call("init_coordination", json!({"goal": "wait"}));
         self.call("register_agent", json!({"agent_id": agent, "role": "worker"}));
-        let claim = json!({"name": "claim_task", "arguments": {"agent_id": agent, "wait_seconds": 50}});
+        let claim =
+            json!({"name": "claim_task", "arguments": {"agent_id": agent, "wait_seconds": 50}});
         self.send(&modern(id, "tools/call", claim));
         self.ask(modern(1, "prompts/list", json!({})));
     }
@@ -220,7 +223,8 @@ fn request_without_handshake_or_metadata_is_refused_and_the_session_goes_on() {
         assert_eq!(answer["error"]["code"], -32602, "{method}");
     }
     let mut unknown_version = modern(2, "tools/list", json!({}));
-    unknown_version["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2030-01-01");
+    unknown_version["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] =
+        json!("2030-01-01");
     assert_eq!(session.ask(unknown_version)["error"]["code"], -32022);
     session.initialize("2025-11-25");
     assert!(session.ask(message(3, "tools/list", json!({})))["result"].is_object());
@@ -230,13 +234,17 @@ fn request_without_handshake_or_metadata_is_refused_and_the_session_goes_on() {
 fn messages_before_the_first_request_do_not_end_the_session() {
     let mut session = Session::start(&[]);
     session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    session.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}));
+    session.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}),
+    );
     session.send(&json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}));
     session.send(&json!({"jsonrpc": "2.0", "method": "notifications/of/somebody/else"}));
     session.send(&json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
     session.send(&json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -1, "message": "no"}}));
     session.ask(modern(1, "server/discover", json!({})));
-    session.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}));
+    session.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}),
+    );
     session.initialize("2025-11-25");
     assert!(session.ask(message(2, "tools/list", json!({})))["result"].is_object());
 }
@@ -248,20 +256,30 @@ fn byte_order_mark_before_a_line_is_skipped() {
     let mut session = Session::start(&[]);
     session.write(format!("\u{feff}{}\n", message(1, "initialize", params)).as_bytes());
     assert_eq!(session.receive()["result"]["protocolVersion"], "2025-06-18");
-    session.write(format!("\u{feff}\r\n\u{feff}{}\r\n", message(2, "tools/list", json!({}))).as_bytes());
+    session.write(
+        format!("\u{feff}\r\n\u{feff}{}\r\n", message(2, "tools/list", json!({}))).as_bytes(),
+    );
     assert!(session.receive()["result"]["tools"].is_array());
     // Of a line that is too long, too, the id is found.
-    let long = json!({"name": "t", "arguments": {"text": "x".repeat(callboard::state::limit::LINE.max)}});
+    let long =
+        json!({"name": "t", "arguments": {"text": "x".repeat(callboard::state::limit::LINE.max)}});
     session.write(format!("\u{feff}{}\n", message(3, "tools/call", long)).as_bytes());
     let refused = session.receive();
-    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(3), &json!(-32600)), "{refused}");
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&json!(3), &json!(-32600)),
+        "{refused}"
+    );
 }
 
 #[test]
 fn handshake_of_a_client_that_does_not_say_who_it_is_is_answered() {
-    for rest in
-        [json!({"capabilities": {}}), json!({}), json!({"clientInfo": {"version": "1"}}), json!({"clientInfo": null})]
-    {
+    for rest in [
+        json!({"capabilities": {}}),
+        json!({}),
+        json!({"clientInfo": {"version": "1"}}),
+        json!({"clientInfo": null}),
+    ] {
         let mut params = rest;
         params["protocolVersion"] = json!("2025-06-18");
         let mut session = Session::start(&["--agent", "auto"]);
@@ -279,13 +297,25 @@ fn handshake_of_a_client_that_does_not_say_who_it_is_is_answered() {
 fn handshake_without_a_usable_version_is_refused_by_the_field_and_may_be_repeated() {
     let client = json!({"name": "t", "version": "1"});
     let mut session = Session::start(&[]);
-    for version in [None, Some(json!(null)), Some(json!(20_250_618)), Some(json!("")), Some(json!(["2025-06-18"]))] {
+    for version in [
+        None,
+        Some(json!(null)),
+        Some(json!(20_250_618)),
+        Some(json!("")),
+        Some(json!(["2025-06-18"])),
+    ] {
         let mut params = json!({"capabilities": {}, "clientInfo": client});
-        params.as_object_mut().unwrap().extend(version.map(|version| ("protocolVersion".to_owned(), version)));
+        params
+            .as_object_mut()
+            .unwrap()
+            .extend(version.map(|version| ("protocolVersion".to_owned(), version)));
         let refused = session.ask(message(1, "initialize", params));
         assert_eq!(refused["error"]["code"], -32602, "{refused}");
         let why = refused["error"]["message"].as_str().unwrap();
-        assert!(why.contains("`protocolVersion`") && why.contains("2025-11-25") && why.len() < 200, "{why}");
+        assert!(
+            why.contains("`protocolVersion`") && why.contains("2025-11-25") && why.len() < 200,
+            "{why}"
+        );
     }
     session.initialize("2025-11-25");
     assert!(session.ask(message(3, "tools/list", json!({})))["result"].is_object());
@@ -319,7 +349,8 @@ fn refusal_is_a_tool_result_that_the_model_can_read() {
     let mut session = Session::start(&[]);
     session.call("init_coordination", json!({"goal": "g"}));
     session.call("register_agent", json!({"agent_id": "a", "role": "worker"}));
-    let result = session.call("complete_task", json!({"agent_id": "a", "task_id": "task-none", "output": "o"}));
+    let result = session
+        .call("complete_task", json!({"agent_id": "a", "task_id": "task-none", "output": "o"}));
     assert_eq!(result["isError"], true, "{result}");
     assert!(result["content"][0]["text"].as_str().unwrap().contains("task-none"), "{result}");
     assert!(result["structuredContent"].is_object(), "{result}");
@@ -334,9 +365,16 @@ fn unknown_tools_and_malformed_requests_are_protocol_errors() {
         (json!({"name": "get_status", "arguments": "x"}), -32602),
         (json!({"arguments": {}}), -32602),
     ] {
-        assert_eq!(session.ask(modern(1, "tools/call", params.clone()))["error"]["code"], code, "{params}");
+        assert_eq!(
+            session.ask(modern(1, "tools/call", params.clone()))["error"]["code"],
+            code,
+            "{params}"
+        );
     }
-    assert_eq!(session.ask(modern(1, "tools/list", json!({"cursor": "2"})))["error"]["code"], -32602);
+    assert_eq!(
+        session.ask(modern(1, "tools/list", json!({"cursor": "2"})))["error"]["code"],
+        -32602
+    );
     assert_eq!(session.ask(modern(1, "prompts/get", json!({})))["error"]["code"], -32602);
     assert_eq!(session.ask(modern(1, "no/such/method", json!({})))["error"]["code"], -32601);
     assert_eq!(session.ask(modern(1, "completion/complete", json!({})))["error"]["code"], -32602);
@@ -351,13 +389,17 @@ fn tool_list_is_stable_cacheable_and_annotated() {
     assert!(first["result"]["ttlMs"].as_u64().unwrap() > 0);
     assert_eq!(first["result"]["cacheScope"], "public");
     // The list of tasks depends on who asks.
-    assert_eq!(session.ask(modern(1, "resources/list", json!({})))["result"]["cacheScope"], "private");
+    assert_eq!(
+        session.ask(modern(1, "resources/list", json!({})))["result"]["cacheScope"],
+        "private"
+    );
     for tool in first["result"]["tools"].as_array().unwrap() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
         assert_eq!(tool["annotations"]["openWorldHint"], false, "{tool}");
         let operation = callboard::ops::find(tool["name"].as_str().unwrap()).unwrap().annotations;
         // What MCP assumes of a tool that does not say it.
-        let hint = |name: &str, assumed: bool| tool["annotations"][name].as_bool().unwrap_or(assumed);
+        let hint =
+            |name: &str, assumed: bool| tool["annotations"][name].as_bool().unwrap_or(assumed);
         assert_eq!(hint("readOnlyHint", false), operation.read_only, "{tool}");
         if !operation.read_only {
             assert_eq!(hint("destructiveHint", true), operation.destructive, "{tool}");
@@ -398,8 +440,11 @@ fn line_that_is_no_message_gets_an_error_and_the_session_goes_on() {
     );
     let overlong = "x".repeat(LONGEST_LINE + 1);
     let params = "x".repeat(LONGEST_LINE);
-    let overlong_call = format!(r#"{{"method":"tools/call","params":{{"text":"{params}"}},"jsonrpc":"2.0","id":3}}"#);
-    let lone_surrogate = br#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"text":"\ud800"}}"#;
+    let overlong_call = format!(
+        r#"{{"method":"tools/call","params":{{"text":"{params}"}},"jsonrpc":"2.0","id":3}}"#
+    );
+    let lone_surrogate =
+        br#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"text":"\ud800"}}"#;
     let none = Value::Null;
     let cases: [(&[u8], i64, Value); 12] = [
         (b"nonsense", -32700, none.clone()),
@@ -454,13 +499,19 @@ fn messages_are_read_from_whatever_standard_input_is() {
             }
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
-        let finished = command.arg("mcp").env("COORDINATION_DIR", place.path().join("board")).stdin(input).output();
+        let finished = command
+            .arg("mcp")
+            .env("COORDINATION_DIR", place.path().join("board"))
+            .stdin(input)
+            .output();
         let finished = finished.unwrap();
         assert!(finished.status.success(), "{kind}: {finished:?}");
         let answers = String::from_utf8(finished.stdout).unwrap();
         let answers = answers.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let mut answered: Vec<_> =
-            answers.filter(|answer| answer["result"].is_object()).map(|one| one["id"].clone()).collect();
+        let mut answered: Vec<_> = answers
+            .filter(|answer| answer["result"].is_object())
+            .map(|one| one["id"].clone())
+            .collect();
         answered.sort_unstable_by_key(Value::as_i64);
         assert_eq!(answered, ids, "{kind}");
     }
@@ -472,14 +523,20 @@ fn pipe_needs_no_thread_that_waits_for_it() {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
     let (input, _output) = std::io::pipe().unwrap();
-    let read = preadv2(&input, &mut [std::io::IoSliceMut::new(&mut [0])], u64::MAX, ReadWriteFlags::NOWAIT);
+    let read = preadv2(
+        &input,
+        &mut [std::io::IoSliceMut::new(&mut [0])],
+        u64::MAX,
+        ReadWriteFlags::NOWAIT,
+    );
     if read != Err(Errno::AGAIN) {
         return println!("skipped: this kernel cannot read a pipe without waiting");
     }
     let mut session = Session::start(&[]);
     session.ask(modern(1, "server/discover", json!({})));
     let threads = std::fs::read_dir(format!("/proc/{}/task", session.process.id())).unwrap();
-    let names = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap());
+    let names =
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap());
     let names: Vec<_> = names.collect();
     assert!(!names.iter().any(|name| name.trim() == "mcp-stdin"), "{names:?}");
 }
@@ -515,8 +572,15 @@ fn an_id_that_is_in_use_is_refused_and_takes_nothing() {
     let claim = json!({"name": "claim_task", "arguments": {"agent_id": "ada", "wait_seconds": 50}});
     let answer = session.ask(modern(7, "tools/call", claim.clone()));
     assert_eq!(answer["error"]["code"], -32600);
-    assert!(answer["error"]["message"].as_str().unwrap().contains("id 7 has no answer yet"), "{answer}");
-    let created = modern(8, "tools/call", json!({"name": "create_task", "arguments": {"id": "t", "description": "d"}}));
+    assert!(
+        answer["error"]["message"].as_str().unwrap().contains("id 7 has no answer yet"),
+        "{answer}"
+    );
+    let created = modern(
+        8,
+        "tools/call",
+        json!({"name": "create_task", "arguments": {"id": "t", "description": "d"}}),
+    );
     session.send(&created);
     let answers = [session.receive(), session.receive()];
     let claimed = answers.iter().find(|answer| answer["id"] == 7).expect("the first call's answer");
@@ -595,7 +659,8 @@ fn answers_that_do_not_fit_into_the_pipe_come_whole_once_they_are_read() {
         rustix::io::ioctl_fionread(pipe).ok().filter(|unread| *unread > (64 << 10) - 6 * 4096)
     });
     let answers: Vec<Value> = (1..=40).map(|_| session.receive()).collect();
-    let mut answered: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+    let mut answered: Vec<_> =
+        answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
     answered.sort_unstable();
     assert_eq!(answered, (1..=40).collect::<Vec<_>>());
     assert!(answers.iter().all(|answer| answer["result"] == answers[0]["result"]));
@@ -609,7 +674,8 @@ fn answers_that_do_not_fit_into_the_pipe_come_whole_once_they_are_read() {
 #[cfg(unix)]
 fn answers_are_written_to_a_file_and_a_socket_as_to_a_pipe() {
     let place = tempfile::tempdir().unwrap();
-    let requests: String = (1..=5).map(|id| format!("{}\n", modern(id, "tools/list", json!({})))).collect();
+    let requests: String =
+        (1..=5).map(|id| format!("{}\n", modern(id, "tools/list", json!({})))).collect();
     let answered = |output: Stdio| {
         let mut process = Command::new(env!("CARGO_BIN_EXE_callboard"))
             .arg("mcp")
@@ -626,7 +692,8 @@ fn answers_are_written_to_a_file_and_a_socket_as_to_a_pipe() {
     assert!(answered(file.into()).wait().unwrap().success());
     let written = std::fs::read_to_string(&path).unwrap();
     let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-    let (mut process, mut received) = (answered(std::os::fd::OwnedFd::from(theirs).into()), String::new());
+    let (mut process, mut received) =
+        (answered(std::os::fd::OwnedFd::from(theirs).into()), String::new());
     ours.read_to_string(&mut received).unwrap();
     assert!(process.wait().unwrap().success());
     for output in [written, received] {
@@ -662,7 +729,9 @@ fn client_that_closes_its_end_of_the_output_ends_the_process() {
 fn cancelled_claim_gets_no_answer_and_takes_no_task() {
     let mut session = Session::start(&[]);
     session.wait_in_claim(7, "a");
-    session.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}));
+    session.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}),
+    );
     session.call("create_task", json!({"description": "for b"}));
     session.call("register_agent", json!({"agent_id": "b", "role": "worker"}));
     let claim = session.call("claim_task", json!({"agent_id": "b", "wait_seconds": 5}));
@@ -678,7 +747,11 @@ fn resources_read_the_board() {
     let task = session.call("create_task", json!({"description": "d"}));
     let id = task["structuredContent"]["task"]["id"].as_str().unwrap().to_owned();
     let listed = session.ask(modern(1, "resources/list", json!({})))["result"]["resources"].take();
-    let uris = listed.as_array().unwrap().iter().map(|resource| resource["uri"].as_str().unwrap().to_owned());
+    let uris = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|resource| resource["uri"].as_str().unwrap().to_owned());
     let uris: Vec<_> = uris.collect();
     assert_eq!(uris.len(), 6);
     assert_eq!(uris[5], format!("coordination://tasks/{id}"), "unfinished tasks are listed");
@@ -687,20 +760,35 @@ fn resources_read_the_board() {
         let content = &answer["result"]["contents"][0];
         assert_eq!(content["uri"], json!(uri), "{answer}");
         assert_eq!(content["mimeType"], "application/json", "{answer}");
-        assert!(serde_json::from_str::<Value>(content["text"].as_str().unwrap()).unwrap().is_object(), "{answer}");
+        assert!(
+            serde_json::from_str::<Value>(content["text"].as_str().unwrap()).unwrap().is_object(),
+            "{answer}"
+        );
     }
     let templates = session.ask(modern(1, "resources/templates/list", json!({})));
-    assert_eq!(templates["result"]["resourceTemplates"][0]["uriTemplate"], "coordination://tasks/{id}");
+    assert_eq!(
+        templates["result"]["resourceTemplates"][0]["uriTemplate"],
+        "coordination://tasks/{id}"
+    );
 }
 
 #[test]
 fn unknown_resource_is_an_error_of_its_era() {
-    let unknown = ["coordination://nothing", "coordination://tasks/task-none", "file:///etc/passwd"];
+    let unknown =
+        ["coordination://nothing", "coordination://tasks/task-none", "file:///etc/passwd"];
     let mut new = Session::start(&[]);
     let mut old = Session::legacy("2025-11-25");
     for uri in unknown {
-        assert_eq!(new.ask(modern(1, "resources/read", json!({"uri": uri})))["error"]["code"], -32602, "{uri}");
-        assert_eq!(old.ask(message(1, "resources/read", json!({"uri": uri})))["error"]["code"], -32002, "{uri}");
+        assert_eq!(
+            new.ask(modern(1, "resources/read", json!({"uri": uri})))["error"]["code"],
+            -32602,
+            "{uri}"
+        );
+        assert_eq!(
+            old.ask(message(1, "resources/read", json!({"uri": uri})))["error"]["code"],
+            -32002,
+            "{uri}"
+        );
     }
 }
 
@@ -712,7 +800,8 @@ fn prompts_are_filled_with_their_argument() {
     let names: Vec<_> = prompts.iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["work", "lead"]);
     let mut text = |name: &str, arguments: Value| {
-        let answer = session.ask(modern(1, "prompts/get", json!({"name": name, "arguments": arguments})));
+        let answer =
+            session.ask(modern(1, "prompts/get", json!({"name": name, "arguments": arguments})));
         answer["result"]["messages"][0]["content"]["text"]
             .as_str()
             .map(str::to_owned)

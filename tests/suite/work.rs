@@ -1,4 +1,5 @@
-//! `callboard work`, through the binary: what runs, what is kept, and that nothing outlives its worker.
+//! `callboard work`, through the binary: what runs, what is kept, and that nothing outlives its
+//! worker.
 
 mod bundles;
 mod endings;
@@ -39,7 +40,9 @@ impl Worker {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            lines.filter_map(|line| serde_json::from_str(&line).ok()).try_for_each(|value| sender.send(value))
+            lines
+                .filter_map(|line| serde_json::from_str(&line).ok())
+                .try_for_each(|value| sender.send(value))
         });
         Self { process, lines, told: Vec::new() }
     }
@@ -82,7 +85,8 @@ impl Drop for Worker {
 }
 
 fn add(board: &Board, ids: &[&str]) {
-    let tasks: Vec<_> = ids.iter().map(|id| json!({"id": id, "description": format!("do {id}")})).collect();
+    let tasks: Vec<_> =
+        ids.iter().map(|id| json!({"id": id, "description": format!("do {id}")})).collect();
     board.cli_ok("create_tasks_batch", json!({"tasks": tasks}));
 }
 
@@ -93,8 +97,10 @@ fn alive(board: &Board) -> Vec<u32> {
     let dir = format!("COORDINATION_DIR={}", board.dir().display());
     pids.filter(|pid| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let variables: Vec<_> = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-        variables.iter().any(|one| **one == dir) && variables.iter().any(|one| one.starts_with("CALLBOARD_RUN="))
+        let variables: Vec<_> =
+            environment.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        variables.iter().any(|one| **one == dir)
+            && variables.iter().any(|one| one.starts_with("CALLBOARD_RUN="))
     })
     .collect()
 }
@@ -105,8 +111,10 @@ fn dies_out(board: &Board) {
 }
 
 fn logs(board: &Board, task: &str) -> Vec<PathBuf> {
-    let logs = fs::read_dir(board.file("logs").join(task)).unwrap().flatten().map(|entry| entry.path());
-    let mut logs: Vec<_> = logs.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
+    let logs =
+        fs::read_dir(board.file("logs").join(task)).unwrap().flatten().map(|entry| entry.path());
+    let mut logs: Vec<_> =
+        logs.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
     logs.sort();
     logs
 }
@@ -120,7 +128,10 @@ fn tasks_are_worked_off_and_keep_what_the_command_says() {
     let mut worker = Worker::start(&board, &["--agents", "2", "--workflow", "w"], script);
     let (summary, status) = worker.ends();
     assert!(status.success(), "{summary}");
-    assert_eq!((&summary["done"], &summary["finished"], &summary["tokens"]), (&json!(3), &json!(true), &json!(21)));
+    assert_eq!(
+        (&summary["done"], &summary["finished"], &summary["tokens"]),
+        (&json!(3), &json!(true), &json!(21))
+    );
     assert!(summary["writes_saved"].as_u64().unwrap() >= 6, "{summary}");
     for id in ["a", "b", "c"] {
         let task = board.task(id);
@@ -130,8 +141,12 @@ fn tasks_are_worked_off_and_keep_what_the_command_says() {
         assert!(["w-1", "w-2"].contains(&agent));
         assert_eq!(task["result"]["output"], format!("worked on {id} as {agent}"));
         let input: Value =
-            serde_json::from_slice(&fs::read(board.base().join(format!("input-{id}"))).unwrap()).unwrap();
-        assert_eq!((&input["task"]["id"], &input["try"], &input["attempt"]), (&json!(id), &json!(1), &json!(1)));
+            serde_json::from_slice(&fs::read(board.base().join(format!("input-{id}"))).unwrap())
+                .unwrap();
+        assert_eq!(
+            (&input["task"]["id"], &input["try"], &input["attempt"]),
+            (&json!(id), &json!(1), &json!(1))
+        );
         let log = fs::read_to_string(&logs(&board, id)[0]).unwrap();
         assert!(log.contains("worked on"), "{log}");
     }
@@ -148,8 +163,19 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
     add(&board, &["a"]);
     let before = fs::read(board.file(crate::harness::STATE_FILE)).unwrap();
     let mut command = board.command();
-    let ran = board.finish(command.args(["work", "--exec", "true --really", "--agents", "2", "--dry-run"]));
-    assert!(ran.status.success() && ran.stdout.contains("nothing was done") && ran.stdout.contains("--really"));
+    let ran = board.finish(command.args([
+        "work",
+        "--exec",
+        "true --really",
+        "--agents",
+        "2",
+        "--dry-run",
+    ]));
+    assert!(
+        ran.status.success()
+            && ran.stdout.contains("nothing was done")
+            && ran.stdout.contains("--really")
+    );
     assert!(ran.stdout.contains("1 tasks ready"), "{}", ran.stdout);
     assert_eq!(fs::read(board.file(crate::harness::STATE_FILE)).unwrap(), before);
     assert!(!board.file("logs").exists());
@@ -165,18 +191,27 @@ fn a_dry_run_is_refused_where_the_work_would_be() {
     };
     let is_refused = |options: &[&str], message: &str| {
         let ran = dry(options);
-        assert!(!ran.status.success() && ran.stderr.contains(message), "{options:?}: {} {}", ran.stdout, ran.stderr);
+        assert!(
+            !ran.status.success() && ran.stderr.contains(message),
+            "{options:?}: {} {}",
+            ran.stdout,
+            ran.stderr
+        );
     };
     is_refused(&["--worktree"], "needs a git repository");
     worktrees::git(&board, &["init", "--quiet"]);
     is_refused(&["--worktree"], "needs a commit");
-    let (_, status) = Worker::start(&board, &["--workflow", "w", "--max-tasks", "1"], "true").ends();
+    let (_, status) =
+        Worker::start(&board, &["--workflow", "w", "--max-tasks", "1"], "true").ends();
     assert!(status.success());
     is_refused(&["--workflow", "w"], "--continue");
     assert!(dry(&["--workflow", "w", "--continue"]).status.success());
     assert!(dry(&[]).stdout.contains("as work-1-1,"));
-    let mut working =
-        Worker::start(&board, &["--workflow", "work-1"], "touch begun; while [ ! -e end ]; do sleep 0.01; done");
+    let mut working = Worker::start(
+        &board,
+        &["--workflow", "work-1"],
+        "touch begun; while [ ! -e end ]; do sleep 0.01; done",
+    );
     until(PATIENCE, "it works", || board.base().join("begun").exists().then_some(()));
     is_refused(&["--workflow", "work-1", "--continue"], "works for workflow");
     assert!(dry(&[]).stdout.contains("as work-2-1,"));
@@ -208,7 +243,8 @@ fn a_command_line_that_cannot_work_is_refused_before_anything_is_claimed() {
 fn limits_end_the_work_where_they_say() {
     let board = Board::new();
     add(&board, &["a", "b", "c", "d"]);
-    let (summary, status) = Worker::start(&board, &["--max-tasks", "2", "--agents", "3"], "true").ends();
+    let (summary, status) =
+        Worker::start(&board, &["--max-tasks", "2", "--agents", "3"], "true").ends();
     assert!(status.success());
     assert_eq!((&summary["done"], &summary["remaining"]["ready"]), (&json!(2), &json!(2)));
     let next = summary["next"].as_str().unwrap();
@@ -224,21 +260,34 @@ fn limits_end_the_work_where_they_say() {
     assert_eq!((status.code(), &summary["done"]), (Some(1), &json!(0)));
     let more = ["--workflow", "b", "--continue", "--token-budget", "100"];
     let (summary, status) = Worker::start(&board, &more, r#"echo '{"tokens": 12}'"#).ends();
-    assert_eq!((status.code(), &summary["done"], &summary["spent"]["tokens"]), (Some(0), &json!(1), &json!(24)));
+    assert_eq!(
+        (status.code(), &summary["done"], &summary["spent"]["tokens"]),
+        (Some(0), &json!(1), &json!(24))
+    );
 }
 
 #[test]
 fn only_the_scope_is_worked_off() {
     let board = Board::new();
     let task = |id: &str, path: &str| json!({"id": id, "description": "d", "path": path});
-    board.cli_ok("create_tasks_batch", json!({"tasks": [task("a", "P1.M1.T1"), task("b", "P1.M2.T1")]}));
+    board.cli_ok(
+        "create_tasks_batch",
+        json!({"tasks": [task("a", "P1.M1.T1"), task("b", "P1.M2.T1")]}),
+    );
     let (summary, status) = Worker::start(&board, &["--scope", "P1.M1"], "true").ends();
     assert!(status.success(), "{summary}");
-    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
+    assert_eq!(
+        (&board.task("a")["status"], &board.task("b")["status"]),
+        (&json!("done"), &json!("available"))
+    );
     for options in [&["--scope", "P9"][..], &["--scope", "P9", "--dry-run"]] {
         let ran = board.finish(board.command().args(["work", "--exec", "true"]).args(options));
         assert_eq!(ran.status.code(), Some(1), "{}{}", ran.stdout, ran.stderr);
-        assert!(ran.stderr.contains("there is no task at or below `P9`; `callboard tasks`"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("there is no task at or below `P9`; `callboard tasks`"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
@@ -246,7 +295,10 @@ fn only_the_scope_is_worked_off() {
 fn a_scope_whose_tasks_have_retired_is_finished() {
     let board = Board::with_policy("keep_finished = 1\n");
     let task = |id: &str, path: &str| json!({"id": id, "description": "d", "path": path});
-    board.cli_ok("create_tasks_batch", json!({"tasks": [task("a", "P1"), task("b", "P2"), task("c", "P3")]}));
+    board.cli_ok(
+        "create_tasks_batch",
+        json!({"tasks": [task("a", "P1"), task("b", "P2"), task("c", "P3")]}),
+    );
     assert!(Worker::start(&board, &[], "true").ends().1.success());
     assert!(!board.tasks().contains_key("a"), "it has retired");
     let (summary, status) = Worker::start(&board, &["--scope", "P1"], "true").ends();
@@ -258,13 +310,25 @@ fn the_line_that_goes_on_has_its_options_behind_the_command() {
     let board = Board::new();
     let named = Board::at(board.base().join("work"));
     add(&named, &["a", "b"]);
-    let line = ["--color", "never", "--dir", "work", "--json", "work", "--max-tasks", "1", "--exec", "true"];
+    let line = [
+        "--color",
+        "never",
+        "--dir",
+        "work",
+        "--json",
+        "work",
+        "--max-tasks",
+        "1",
+        "--exec",
+        "true",
+    ];
     let mut command = board.command();
     let home = board.base().join("home");
     let ran = board.finish(command.env_remove("COORDINATION_DIR").env("HOME", home).args(line));
     assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
     let summary: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
-    let next = "callboard --color never --dir work --json work --workflow work-1 --continue --max-tasks 1 --exec true";
+    let next = "callboard --color never --dir work --json work --workflow work-1 --continue \
+                --max-tasks 1 --exec true";
     assert_eq!(summary["next"], next);
 }
 

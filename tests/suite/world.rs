@@ -1,6 +1,8 @@
-//! A board without disk, processes or clock: the core and its operations, with time and chance controlled by the test.
+//! A board without disk, processes or clock: the core and its operations, with time and chance
+//! controlled by the test.
 //!
-//! After every step it asserts the invariants, and that a replay of the recorded events gives the same state.
+//! After every step it asserts the invariants, and that a replay of the recorded events gives the
+//! same state.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use callboard::mcp::resources::{Subject, is_list_changed_by};
 use callboard::ops::{
-    Call, DefaultAgent, Executed, Fetched, History, Prepared, Reader, Vitals, execute, find, understand, waits,
+    Call, DefaultAgent, Executed, Fetched, History, Prepared, Reader, Vitals, execute, find,
+    understand, waits,
 };
 use callboard::state::agent::Participant;
 use callboard::state::deadline::clock_stepped;
@@ -25,13 +28,14 @@ use serde_json::{Value, json};
 
 use super::schemas::{assert_document, assert_reply};
 
-/// Number of events up to which every step replays the whole history; later, one step in `SPARSE` does.
+/// Number of events up to which every step replays the whole history; later, one step in `SPARSE`
+/// does.
 const REPLAYED_ALWAYS: usize = 150;
 const SPARSE: u64 = 256;
 /// One step in this many is first made and undone.
 const REHEARSED: u64 = 3;
 
-pub struct World {
+pub(crate) struct World {
     pub state: State,
     pub policy: Policy,
     pub now: Timestamp,
@@ -77,7 +81,7 @@ impl History for Past {
 
 impl World {
     /// A board without tasks and agents, at noon on 1 March 2026.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut world = Self {
             state: State::new(),
             policy: Policy::default(),
@@ -100,98 +104,104 @@ impl World {
             acting_process: None,
         };
         let created = Event::BoardCreated { board_id: "board-test".to_owned() };
-        let recorded = world.state.record(created, &world.envelope()).expect("a board can be created");
+        let recorded =
+            world.state.record(created, &world.envelope()).expect("a board can be created");
         world.keep(vec![recorded]);
         world
     }
 
-    pub fn with_policy(policy: Policy) -> Self {
+    pub(crate) fn with_policy(policy: Policy) -> Self {
         Self { policy, ..Self::new() }
     }
 
     /// The world with a history that begins with its state changed by `change`.
-    pub fn holding(mut self, change: impl FnOnce(&mut Document)) -> Self {
+    pub(crate) fn holding(mut self, change: impl FnOnce(&mut Document)) -> Self {
         let mut document = self.state.to_document();
         change(&mut document);
-        let imported = Event::Imported { source: "a test".to_owned(), document: Box::new(document) };
+        let imported =
+            Event::Imported { source: "a test".to_owned(), document: Box::new(document) };
         let recorded = self.state.record(imported, &self.envelope()).expect("the document follows");
         self.keep(vec![recorded]);
         self
     }
 
     /// The world with a task of this id.
-    pub fn task(self, id: &str) -> Self {
+    pub(crate) fn task(self, id: &str) -> Self {
         self.task_with(id, json!({}))
     }
 
-    pub fn task_with(mut self, id: &str, more: Value) -> Self {
+    pub(crate) fn task_with(mut self, id: &str, more: Value) -> Self {
         self.create(id, more);
         self
     }
 
     /// The world with a registered worker, which acts in the following calls.
-    pub fn agent(self, id: &str) -> Self {
+    pub(crate) fn agent(self, id: &str) -> Self {
         self.agent_with(id, json!({}))
     }
 
-    pub fn agent_with(mut self, id: &str, more: Value) -> Self {
-        self.by(id).call("register_agent", merged(json!({"role": "worker"}), more)).expect("the agent registers");
+    pub(crate) fn agent_with(mut self, id: &str, more: Value) -> Self {
+        self.by(id)
+            .call("register_agent", merged(json!({"role": "worker"}), more))
+            .expect("the agent registers");
         self
     }
 
     /// The world with a registered worker that acts through a living process of this name.
-    pub fn agent_in(mut self, id: &str, process: &str) -> Self {
+    pub(crate) fn agent_in(mut self, id: &str, process: &str) -> Self {
         self.lives_in(id, process);
         self.agent(id)
     }
 
     /// The world after `agent` has claimed `task`.
-    pub fn claimed(mut self, agent: &str, task: &str) -> Self {
+    pub(crate) fn claimed(mut self, agent: &str, task: &str) -> Self {
         self.claim(agent, task);
         self
     }
 
-    pub fn create(&mut self, id: &str, more: Value) -> Value {
+    pub(crate) fn create(&mut self, id: &str, more: Value) -> Value {
         let fields = merged(json!({"id": id, "description": format!("do {id}")}), more);
         self.call("create_task", fields).expect("the task is created")
     }
 
-    pub fn claim(&mut self, agent: &str, task: &str) -> Value {
-        self.by(agent).call("claim_task", json!({"task_id": task})).replies(json!({"success": true}))
+    pub(crate) fn claim(&mut self, agent: &str, task: &str) -> Value {
+        self.by(agent)
+            .call("claim_task", json!({"task_id": task}))
+            .replies(json!({"success": true}))
     }
 
     /// Claims whatever is next for `agent`.
-    pub fn next(&mut self, agent: &str) -> Value {
+    pub(crate) fn next(&mut self, agent: &str) -> Value {
         self.by(agent).call("claim_task", json!({})).expect("a claim is answered")
     }
 
-    pub fn complete(&mut self, agent: &str, task: &str) -> Value {
+    pub(crate) fn complete(&mut self, agent: &str, task: &str) -> Value {
         self.by(agent)
             .call("complete_task", json!({"task_id": task, "output": "made"}))
             .replies(json!({"success": true}))
     }
 
     /// Sets who acts: their `agent_id` is added to the following calls.
-    pub fn by(&mut self, agent: &str) -> &mut Self {
+    pub(crate) fn by(&mut self, agent: &str) -> &mut Self {
         self.acting = Some(agent.to_owned());
         self.acting_process = None;
         self
     }
 
     /// Calls as the person, or as `default_agent`.
-    pub fn nobody(&mut self) -> &mut Self {
+    pub(crate) fn nobody(&mut self) -> &mut Self {
         self.acting = None;
         self.acting_process = None;
         self
     }
 
     /// The following calls come through this process, whoever acts.
-    pub fn through(&mut self, process: &str) -> &mut Self {
+    pub(crate) fn through(&mut self, process: &str) -> &mut Self {
         self.acting_process = Some(self.process(process));
         self
     }
 
-    pub fn lives_in(&mut self, agent: &str, process: &str) {
+    pub(crate) fn lives_in(&mut self, agent: &str, process: &str) {
         let process = self.process(process);
         self.homes.insert(agent.to_owned(), process);
     }
@@ -208,7 +218,7 @@ impl World {
     }
 
     /// Kills the process. Its agents act without one until they get another.
-    pub fn kill(&mut self, process: &str) -> &mut Self {
+    pub(crate) fn kill(&mut self, process: &str) -> &mut Self {
         let died = self.processes.remove(process).expect("the process lives");
         self.homes.retain(|_, home| home != process);
         self.dead.push(died.id);
@@ -216,20 +226,20 @@ impl World {
     }
 
     /// Lets time pass.
-    pub fn at(&mut self, millis: i64) -> &mut Self {
+    pub(crate) fn at(&mut self, millis: i64) -> &mut Self {
         self.now = self.now + millis;
         self.tick()
     }
 
     /// Lets the machine sleep.
-    pub fn sleeps(&mut self, millis: i64) -> &mut Self {
+    pub(crate) fn sleeps(&mut self, millis: i64) -> &mut Self {
         self.now = self.now + millis;
         self.stepped = Some(millis);
         self.tick()
     }
 
     /// Records what time has brought, as the writer does before it looks at calls.
-    pub fn tick(&mut self) -> &mut Self {
+    pub(crate) fn tick(&mut self) -> &mut Self {
         self.state.set_aging(self.policy.aging());
         self.state.wake(self.now);
         let recorded = self.record_time();
@@ -270,16 +280,21 @@ impl World {
     }
 
     fn envelope(&self) -> Envelope {
-        Envelope { at: self.now, participant: self.one_shot.clone(), actor: None, idempotency: None }
+        Envelope {
+            at: self.now,
+            participant: self.one_shot.clone(),
+            actor: None,
+            idempotency: None,
+        }
     }
 
-    pub fn call(&mut self, name: &str, arguments: Value) -> Result<Value, Refusal> {
+    pub(crate) fn call(&mut self, name: &str, arguments: Value) -> Result<Value, Refusal> {
         self.executed(name, arguments).answer
     }
 
-    /// Executes a call; returns its result and who acted. A read must record nothing, and a refusal only a renewal and
-    /// a late result.
-    pub fn executed(&mut self, name: &str, arguments: Value) -> Executed {
+    /// Executes a call; returns its result and who acted. A read must record nothing, and a refusal
+    /// only a renewal and a late result.
+    pub(crate) fn executed(&mut self, name: &str, arguments: Value) -> Executed {
         self.tick();
         let (seed, seq) = (self.seed, self.state.seq());
         self.seed += 1;
@@ -298,11 +313,23 @@ impl World {
             assert!(kinds.is_empty(), "{name} only reads and recorded {kinds:?}");
         }
         if let Err(refusal) = &executed.answer {
-            let unasked =
-                ["agent_seen", "participant_joined", "agents_retired", "agent_registered", "late_result_kept"];
-            assert!(kinds.iter().all(|kind| unasked.contains(kind)), "{refusal} recorded {kinds:?}");
+            let unasked = [
+                "agent_seen",
+                "participant_joined",
+                "agents_retired",
+                "agent_registered",
+                "late_result_kept",
+            ];
+            assert!(
+                kinds.iter().all(|kind| unasked.contains(kind)),
+                "{refusal} recorded {kinds:?}"
+            );
         }
-        assert_eq!(self.state.seq(), seq + executed.events.len() as u64, "seq rises by one per event");
+        assert_eq!(
+            self.state.seq(),
+            seq + executed.events.len() as u64,
+            "seq rises by one per event"
+        );
         self.keep(executed.events.clone());
         self.follow();
         executed
@@ -311,13 +338,14 @@ impl World {
     /// Records what follows for the sessions of runs.
     fn follow(&mut self) {
         while let Some(event) = self.state.follow_up(self.state.seq()) {
-            let recorded = self.state.record(event, &self.envelope()).expect("what follows fits the state");
+            let recorded =
+                self.state.record(event, &self.envelope()).expect("what follows fits the state");
             self.keep(vec![recorded]);
         }
     }
 
     /// Time of the call alone, which must record nothing.
-    pub fn timed(&mut self, name: &str, arguments: Value) -> (Duration, Value) {
+    pub(crate) fn timed(&mut self, name: &str, arguments: Value) -> (Duration, Value) {
         let prepared = self.prepared(name, arguments).expect("the arguments are good");
         let start = Instant::now();
         let executed = self.with_call(0, |state, call| execute(state, prepared.as_ref(), call));
@@ -328,35 +356,45 @@ impl World {
     }
 
     /// Whether the call would wait.
-    pub fn waits(&mut self, name: &str, arguments: Value) -> bool {
+    pub(crate) fn waits(&mut self, name: &str, arguments: Value) -> bool {
         self.tick();
         let prepared = self.prepared(name, arguments).expect("the arguments are good");
         self.waits_on(prepared.as_ref())
     }
 
     /// Whether a call would wait that may have waited before.
-    pub fn waits_on(&mut self, prepared: &dyn Prepared) -> bool {
+    pub(crate) fn waits_on(&mut self, prepared: &dyn Prepared) -> bool {
         self.with_call(0, |state, call| waits(state, prepared, call))
     }
 
-    pub fn answer(&mut self, prepared: &dyn Prepared) -> Result<Value, Refusal> {
-        self.with_call(0, |state, call| execute(state, prepared, call)).expect("events fit the state").answer
+    pub(crate) fn answer(&mut self, prepared: &dyn Prepared) -> Result<Value, Refusal> {
+        self.with_call(0, |state, call| execute(state, prepared, call))
+            .expect("events fit the state")
+            .answer
     }
 
     /// Number of past events that calls have read.
-    pub fn events_read(&self) -> u64 {
+    pub(crate) fn events_read(&self) -> u64 {
         self.past.1.get()
     }
 
     fn run(&mut self, name: &str, arguments: Value, seed: u64) -> Result<Executed, Refusal> {
         let prepared = self.prepared(name, arguments)?;
-        Ok(self.with_call(seed, |state, call| execute(state, prepared.as_ref(), call).expect("events fit the state")))
+        Ok(self.with_call(seed, |state, call| {
+            execute(state, prepared.as_ref(), call).expect("events fit the state")
+        }))
     }
 
-    pub fn prepared(&self, name: &str, mut arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
+    pub(crate) fn prepared(
+        &self,
+        name: &str,
+        mut arguments: Value,
+    ) -> Result<Box<dyn Prepared>, Refusal> {
         let entry = find(name).unwrap_or_else(|| panic!("no operation {name}"));
         let takes_agent = entry.agent != callboard::ops::AgentArgument::None;
-        if let (Some(agent), Some(fields), true) = (&self.acting, arguments.as_object_mut(), takes_agent) {
+        if let (Some(agent), Some(fields), true) =
+            (&self.acting, arguments.as_object_mut(), takes_agent)
+        {
             fields.entry("agent_id").or_insert_with(|| Value::from(agent.as_str()));
         }
         if self.reader.is_model() {
@@ -389,7 +427,11 @@ impl World {
         let (before, savepoint) = (self.state.to_document(), self.state.savepoint());
         drop(self.run(name, arguments.clone(), seed));
         self.state.rollback(savepoint);
-        assert_eq!(self.state.to_document(), before, "{name} {arguments} left something behind when it was taken back");
+        assert_eq!(
+            self.state.to_document(),
+            before,
+            "{name} {arguments} left something behind when it was taken back"
+        );
         assert_eq!(self.state.check(), Vec::<String>::new(), "{name} {arguments}, taken back");
     }
 
@@ -417,7 +459,7 @@ impl World {
     }
 
     /// Checks every invariant that is visible from outside.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         assert_eq!(self.state.check(), Vec::<String>::new());
         let document = self.state.to_document();
         assert_eq!(self.replica.to_document(), document, "another process has another state");
@@ -435,14 +477,27 @@ impl World {
         loaded.wake(self.now);
         assert_eq!(loaded.to_document(), document, "the state read from its file differs");
         assert_eq!(loaded.check(), Vec::<String>::new());
-        assert_eq!(loaded.expire(self.now + 1_000 * SECOND), self.state.expire(self.now + 1_000 * SECOND));
+        assert_eq!(
+            loaded.expire(self.now + 1_000 * SECOND),
+            self.state.expire(self.now + 1_000 * SECOND)
+        );
         self.check_agents_counters();
     }
 
     fn check_agents_counters(&self) {
         for agent in self.state.agents() {
-            let done = self.past.0.iter().filter(|one| self.ended_by(one, "completed") == Some(&agent.id)).count();
-            let failed = self.past.0.iter().filter(|one| self.ended_by(one, "failed") == Some(&agent.id)).count();
+            let done = self
+                .past
+                .0
+                .iter()
+                .filter(|one| self.ended_by(one, "completed") == Some(&agent.id))
+                .count();
+            let failed = self
+                .past
+                .0
+                .iter()
+                .filter(|one| self.ended_by(one, "failed") == Some(&agent.id))
+                .count();
             let (came_with_done, came_with_failed) = self.brought_counters(&agent.id);
             let counted = (came_with_done + done as u64, came_with_failed + failed as u64);
             assert_eq!((agent.tasks_completed, agent.tasks_failed), counted, "of {}", agent.id);
@@ -452,7 +507,9 @@ impl World {
     /// The counters with which an import brought the agent.
     fn brought_counters(&self, id: &AgentId) -> (u64, u64) {
         let brought = self.past.0.iter().filter_map(|one| match &one.event {
-            Event::PlanImported { brought, .. } => brought.as_ref()?.agents.iter().find(|agent| agent.id == *id),
+            Event::PlanImported { brought, .. } => {
+                brought.as_ref()?.agents.iter().find(|agent| agent.id == *id)
+            }
             _ => None,
         });
         brought.map(|agent| (agent.tasks_completed, agent.tasks_failed)).next().unwrap_or_default()
@@ -463,35 +520,37 @@ impl World {
         recorded.actor.as_ref().filter(|_| recorded.event.kind() == kind)
     }
 
-    pub fn read(&self, id: &str) -> Task {
-        Task::clone(self.state.task(&TaskId::trusted(id)).unwrap_or_else(|| panic!("task {id} is live")))
+    pub(crate) fn read(&self, id: &str) -> Task {
+        Task::clone(
+            self.state.task(&TaskId::trusted(id)).unwrap_or_else(|| panic!("task {id} is live")),
+        )
     }
 
-    pub fn status(&self, id: &str) -> TaskStatus {
+    pub(crate) fn status(&self, id: &str) -> TaskStatus {
         self.read(id).status
     }
 
     /// The current or last attempt.
-    pub fn attempt(&self, id: &str) -> Attempt {
+    pub(crate) fn attempt(&self, id: &str) -> Attempt {
         self.read(id).attempts.last().expect("the task was claimed").clone()
     }
 
     /// Milliseconds until the lease ends.
-    pub fn lease(&self, id: &str) -> i64 {
+    pub(crate) fn lease(&self, id: &str) -> i64 {
         let task = self.read(id);
         let open = task.open_attempt().unwrap_or_else(|| panic!("task {id} is held"));
         open.lease_until.millis() - self.now.millis()
     }
 
-    pub fn kinds(&self) -> Vec<&'static str> {
+    pub(crate) fn kinds(&self) -> Vec<&'static str> {
         self.past.0.iter().map(|recorded| recorded.event.kind()).collect()
     }
 
-    pub fn count_of(&self, kind: &str) -> usize {
+    pub(crate) fn count_of(&self, kind: &str) -> usize {
         self.kinds().into_iter().filter(|one| *one == kind).count()
     }
 
-    pub fn agents_present(&self) -> BTreeSet<String> {
+    pub(crate) fn agents_present(&self) -> BTreeSet<String> {
         let present = self.state.agents().filter(|agent| agent.is_present());
         present.map(|agent| agent.id.to_string()).collect()
     }
@@ -511,7 +570,7 @@ fn merged(mut base: Value, more: Value) -> Value {
 }
 
 /// Expectations of a call's answer.
-pub trait Answered {
+pub(crate) trait Answered {
     /// Asserts a reply that contains at least `subset`.
     fn replies(self, subset: Value) -> Value;
     /// Asserts a refusal with this code. Returns its message.
@@ -555,7 +614,8 @@ fn assert_told(before: &Document, after: &Document, recorded: &Recorded) {
         agents.values_mut().for_each(|agent| agent.last_heartbeat = Timestamp::default());
         agents
     };
-    let plan = |document: &Document| (document.board.goal.clone(), document.board.master_plan.clone());
+    let plan =
+        |document: &Document| (document.board.goal.clone(), document.board.master_plan.clone());
     let mut differs = vec![
         (Subject::Tasks, before.tasks != after.tasks),
         (Subject::Discoveries, before.discoveries != after.discoveries),
@@ -565,23 +625,32 @@ fn assert_told(before: &Document, after: &Document, recorded: &Recorded) {
     let changed = after.tasks.iter().filter(|task| !before.tasks.contains(task));
     differs.extend(changed.map(|task| (Subject::Task(task.id.clone()), true)));
     for (subject, differs) in differs {
-        assert!(!differs || subject.is_touched_by(recorded), "{kind} is not told to who listens for {subject:?}");
+        assert!(
+            !differs || subject.is_touched_by(recorded),
+            "{kind} is not told to who listens for {subject:?}"
+        );
     }
     let listed = |document: &Document| -> Vec<(TaskId, String)> {
-        let tasks = document.tasks.iter().filter(|task| task.status.is_unfinished() && task.run.is_none());
+        let tasks =
+            document.tasks.iter().filter(|task| task.status.is_unfinished() && task.run.is_none());
         tasks.map(|task| (task.id.clone(), task.headline().to_owned())).collect()
     };
-    assert!(listed(before) == listed(after) || is_list_changed_by(recorded), "{kind} changes the list of resources");
+    assert!(
+        listed(before) == listed(after) || is_list_changed_by(recorded),
+        "{kind} changes the list of resources"
+    );
 }
 
-/// Whether `value` contains `subset`: objects may have more fields, and `null` stands for an absent field.
-pub fn holds(value: &Value, subset: &Value) -> bool {
+/// Whether `value` contains `subset`: objects may have more fields, and `null` stands for an absent
+/// field.
+pub(crate) fn holds(value: &Value, subset: &Value) -> bool {
     match (value, subset) {
         (Value::Object(fields), Value::Object(wanted)) => {
             wanted.iter().all(|(name, one)| holds(fields.get(name).unwrap_or(&Value::Null), one))
         }
         (Value::Array(items), Value::Array(wanted)) => {
-            items.len() == wanted.len() && items.iter().zip(wanted).all(|(item, one)| holds(item, one))
+            items.len() == wanted.len()
+                && items.iter().zip(wanted).all(|(item, one)| holds(item, one))
         }
         _ => value == subset,
     }

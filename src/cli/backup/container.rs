@@ -1,5 +1,6 @@
-//! Format of a backup: a line `callboard-backup 1`; a line of JSON, the [`Header`]; the parts that it lists, one after
-//! another; and a last line with the SHA-256 of everything before it, in 64 hex digits.
+//! Format of a backup: a line `callboard-backup 1`; a line of JSON, the [`Header`]; the parts that
+//! it lists, one after another; and a last line with the SHA-256 of everything before it, in 64 hex
+//! digits.
 
 use std::io::{self, Read, Write};
 
@@ -13,12 +14,12 @@ use crate::state::digest::{hex, sha256};
 use crate::state::time::Timestamp;
 use crate::statefile;
 
-pub const MAGIC: &[u8] = b"callboard-backup ";
+pub(crate) const MAGIC: &[u8] = b"callboard-backup ";
 const FIRST_LINE: &[u8] = b"callboard-backup 1\n";
 const LARGEST: u64 = 8 << 30;
 
 #[derive(Debug, Deserialize, Serialize)]
-pub struct Header {
+pub(crate) struct Header {
     pub board_id: String,
     /// Number of the last event.
     pub seq: u64,
@@ -27,13 +28,13 @@ pub struct Header {
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-pub struct Part {
+pub(crate) struct Part {
     pub name: String,
     pub bytes: u64,
     pub sha256: String,
 }
 
-pub struct Contents {
+pub(crate) struct Contents {
     pub state: Vec<u8>,
     pub journal: Vec<u8>,
     /// Empty if the board has none.
@@ -42,14 +43,21 @@ pub struct Contents {
 
 impl Contents {
     fn parts(&self) -> [(&'static str, &Vec<u8>); 3] {
-        [(statefile::FILE_NAME, &self.state), (sqlite::FILE_NAME, &self.journal), (config::FILE, &self.config)]
+        [
+            (statefile::FILE_NAME, &self.state),
+            (sqlite::FILE_NAME, &self.journal),
+            (config::FILE, &self.config),
+        ]
     }
 }
 
-pub fn write(out: &mut impl Write, header: &Header, contents: &Contents) -> io::Result<()> {
+pub(crate) fn write(out: &mut impl Write, header: &Header, contents: &Contents) -> io::Result<()> {
     let parts = contents.parts();
-    let described =
-        parts.map(|(name, bytes)| Part { name: name.to_owned(), bytes: bytes.len() as u64, sha256: sha256(bytes) });
+    let described = parts.map(|(name, bytes)| Part {
+        name: name.to_owned(),
+        bytes: bytes.len() as u64,
+        sha256: sha256(bytes),
+    });
     let header = serde_json::to_vec(&Header {
         board_id: header.board_id.clone(),
         seq: header.seq,
@@ -57,7 +65,9 @@ pub fn write(out: &mut impl Write, header: &Header, contents: &Contents) -> io::
         parts: described.into(),
     })?;
     let mut digest = Sha256::new();
-    let pieces = [FIRST_LINE, &header, b"\n"].into_iter().chain(parts.into_iter().map(|(_, bytes)| bytes.as_slice()));
+    let pieces = [FIRST_LINE, &header, b"\n"]
+        .into_iter()
+        .chain(parts.into_iter().map(|(_, bytes)| bytes.as_slice()));
     for piece in pieces {
         digest.update(piece);
         out.write_all(piece)?;
@@ -66,10 +76,12 @@ pub fn write(out: &mut impl Write, header: &Header, contents: &Contents) -> io::
 }
 
 /// Reads a whole backup and verifies it.
-pub fn read(input: impl Read) -> anyhow::Result<(Header, Contents)> {
+pub(crate) fn read(input: impl Read) -> anyhow::Result<(Header, Contents)> {
     let mut all = Vec::new();
     input.take(LARGEST).read_to_end(&mut all)?;
-    let Some(rest) = all.strip_prefix(FIRST_LINE) else { bail!("it is of a newer callboard, or no backup") };
+    let Some(rest) = all.strip_prefix(FIRST_LINE) else {
+        bail!("it is of a newer callboard, or no backup")
+    };
     let Some((before, digest)) = all.split_last_chunk::<65>() else { bail!("it is cut off") };
     ensure!(
         format!("{}\n", sha256(before)).as_bytes() == digest,
@@ -81,7 +93,8 @@ pub fn read(input: impl Read) -> anyhow::Result<(Header, Contents)> {
     parts = parts.strip_prefix(b"\n").unwrap_or_default();
     let mut contents = Contents { state: Vec::new(), journal: Vec::new(), config: Vec::new() };
     for part in &header.parts {
-        let split = usize::try_from(part.bytes).ok().and_then(|bytes| parts.split_at_checked(bytes));
+        let split =
+            usize::try_from(part.bytes).ok().and_then(|bytes| parts.split_at_checked(bytes));
         let Some((bytes, rest)) = split else { bail!("part {} is cut off", part.name) };
         ensure!(sha256(bytes) == part.sha256, "part {} is not as it was written", part.name);
         match part.name.as_str() {

@@ -1,5 +1,5 @@
-//! Durable operations in this process, without any transport: how long one caller waits, and how much many callers do
-//! together.
+//! Durable operations in this process, without any transport: how long one caller waits, and how
+//! much many callers do together.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,19 +23,20 @@ use crate::journal::sqlite::FILE_NAME;
 use crate::participant::{Caller, Handle};
 
 const PART: &str = "commit";
-pub const CLAIM: Key = Key::new(PART, "claim");
-pub const COMPLETE: Key = Key::new(PART, "complete");
-pub const SAVE: Key = Key::new(PART, "save_checkpoint of 2 kB");
+pub(super) const CLAIM: Key = Key::new(PART, "claim");
+pub(super) const COMPLETE: Key = Key::new(PART, "complete");
+pub(super) const SAVE: Key = Key::new(PART, "save_checkpoint of 2 kB");
 /// Measured in turns with the claims, so that both meet the same load on the machine.
-pub const SQLITE: Key = Key::new(PART, "SQLite FULL commit, in turns with the claims");
-pub const SQLITE_SAVES: Key = Key::new(PART, "SQLite FULL commit, in turns with the checkpoints");
-pub const RATE: Key = Key::new(PART, "claims and completions");
-pub const WRITTEN: Key = Key::new(PART, "written by an operation");
+pub(super) const SQLITE: Key = Key::new(PART, "SQLite FULL commit, in turns with the claims");
+pub(super) const SQLITE_SAVES: Key =
+    Key::new(PART, "SQLite FULL commit, in turns with the checkpoints");
+pub(super) const RATE: Key = Key::new(PART, "claims and completions");
+pub(super) const WRITTEN: Key = Key::new(PART, "written by an operation");
 const EMPTY: Key = Key::new(PART, "claim, empty-handed");
-pub const PLANNED: Key = Key::new(PART, "claim, beside a plan of 200 kB");
+pub(super) const PLANNED: Key = Key::new(PART, "claim, beside a plan of 200 kB");
 
 /// Numbers of callers at once, in addition to a single one.
-pub const CALLERS: [usize; 2] = [8, 64];
+pub(super) const CALLERS: [usize; 2] = [8, 64];
 /// Agents on a board: one for each caller at once, and one for the single caller.
 const AGENTS: usize = 65;
 const ALONE: usize = 64;
@@ -43,12 +44,13 @@ const ALONE: usize = 64;
 const RENEWED: usize = 10_000;
 /// Most tasks that a caller does per round.
 const MOST_EACH: usize = 20;
-pub const SMALL_BOARD: usize = 1_000;
+pub(super) const SMALL_BOARD: usize = 1_000;
 const PLAN_BYTES: usize = 200_000;
-/// Tasks of a large board that are done only to measure what is written, including checkpoints of the log.
+/// Tasks of a large board that are done only to measure what is written, including checkpoints of
+/// the log.
 const LASTING: usize = 1_000;
 
-pub struct Commits {
+pub(super) struct Commits {
     runtime: Runtime,
     rows: Rows,
     kept: Vec<Filled>,
@@ -74,13 +76,15 @@ impl Filled {
     /// Adds as many tasks as were done, so that in each round the board is as large as stated.
     async fn fill_again(&mut self) -> anyhow::Result<()> {
         let (status, _) = call(&self.handle, "get_status", json!({})).await?;
-        let ready =
-            status["queue"]["ready"].as_u64().with_context(|| format!("nothing is said of what is ready: {status}"))?;
+        let ready = status["queue"]["ready"]
+            .as_u64()
+            .with_context(|| format!("nothing is said of what is ready: {status}"))?;
         let missing = self.tasks.saturating_sub(usize::try_from(ready)?);
         create_tasks(&self.handle, self.created..self.created + missing, &json!({})).await?;
         self.created += missing;
         self.board.settle()?;
-        // Otherwise, what many callers wrote in the round before would be written back during a measurement.
+        // Otherwise, what many callers wrote in the round before would be written back during a
+        // measurement.
         take_log_in(&self.board)
     }
 }
@@ -92,9 +96,14 @@ fn take_log_in(board: &Path) -> anyhow::Result<()> {
 }
 
 impl Commits {
-    pub fn new(bench: &mut Bench) -> anyhow::Result<Self> {
+    pub(super) fn new(bench: &mut Bench) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        Ok(Self { runtime, rows: Rows::new(&mut bench.place)?, kept: Vec::new(), nothing_suited: None })
+        Ok(Self {
+            runtime,
+            rows: Rows::new(&mut bench.place)?,
+            kept: Vec::new(),
+            nothing_suited: None,
+        })
     }
 
     /// A board with that many tasks: one that was kept and is refilled, or a new one.
@@ -117,7 +126,9 @@ impl Commits {
         let samples = alone(tasks, bench);
         self.runtime.block_on(pair(handle, &agent))?;
         let (mut bytes, mut busy) = (0, Duration::ZERO);
-        let mut count = |before| bytes += written().zip(before).map_or(0, |(now, before): (u64, u64)| now - before);
+        let mut count = |before| {
+            bytes += written().zip(before).map_or(0, |(now, before): (u64, u64)| now - before)
+        };
         for _ in 0..samples {
             let before = written();
             let (claim, complete) = self.runtime.block_on(pair(handle, &agent))?;
@@ -147,7 +158,8 @@ impl Commits {
         Ok(())
     }
 
-    /// Measures saved checkpoints. They are not between the claims, which would then pay for part of their log.
+    /// Measures saved checkpoints. They are not between the claims, which would then pay for part
+    /// of their log.
     fn saves(&self, handle: &Handle, tasks: usize, bench: &mut Bench) -> anyhow::Result<()> {
         // The row is as large as what is saved.
         let body = checkpoint().to_string();
@@ -161,7 +173,13 @@ impl Commits {
         Ok(())
     }
 
-    fn together(&self, handle: &Handle, tasks: usize, callers: usize, bench: &mut Bench) -> anyhow::Result<()> {
+    fn together(
+        &self,
+        handle: &Handle,
+        tasks: usize,
+        callers: usize,
+        bench: &mut Bench,
+    ) -> anyhow::Result<()> {
         // The same number of claims for each group of callers, and no task is used twice.
         let left = tasks.saturating_sub(1 + alone(tasks, bench) + lasting(tasks));
         let each = (left / CALLERS.iter().sum::<usize>()).min(MOST_EACH);
@@ -176,7 +194,8 @@ impl Commits {
     fn planned(&self, bench: &mut Bench) -> anyhow::Result<()> {
         let filled = Filled::new(SMALL_BOARD, bench)?;
         let line = "- build the next part, and test it\n";
-        let plan = json!({"goal": "all of it", "master_plan": line.repeat(PLAN_BYTES / line.len())});
+        let plan =
+            json!({"goal": "all of it", "master_plan": line.repeat(PLAN_BYTES / line.len())});
         self.runtime.block_on(call(&filled.handle, "init_coordination", plan))?;
         let agent = agent(ALONE);
         self.runtime.block_on(pair(&filled.handle, &agent))?;
@@ -232,7 +251,8 @@ impl Measure for Commits {
     }
 }
 
-/// Number of tasks for the single caller; a board of a hundred tasks must have some left for the others.
+/// Number of tasks for the single caller; a board of a hundred tasks must have some left for the
+/// others.
 fn alone(tasks: usize, bench: &Bench) -> usize {
     bench.size.samples.min(tasks / 5)
 }
@@ -242,7 +262,11 @@ fn lasting(tasks: usize) -> usize {
     if tasks < 10 * LASTING { 0 } else { LASTING }
 }
 
-pub async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Result<(Value, Duration)> {
+pub(super) async fn call(
+    handle: &Handle,
+    operation: &str,
+    arguments: Value,
+) -> anyhow::Result<(Value, Duration)> {
     let start = Instant::now();
     let reply = handle.call(operation, arguments, &Caller::default()).await?;
     let took = start.elapsed();
@@ -254,8 +278,9 @@ pub async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow:
 
 /// A checkpoint as a worker saves it, with the status of a dozen agents.
 fn checkpoint() -> Value {
-    let persona =
-        |number: usize| (agent(number), json!({"status": "running", "current_attempt": 1, "tokens_used": 1_234}));
+    let persona = |number: usize| {
+        (agent(number), json!({"status": "running", "current_attempt": 1, "tokens_used": 1_234}))
+    };
     let personas: serde_json::Map<_, _> = (0..12).map(persona).collect();
     let tasks: Vec<_> = (0..60).map(|number| format!("task-{number:06}")).collect();
     json!({"workflow_id": "bench", "spent": {"attempts": 1}, "state":
@@ -265,13 +290,19 @@ fn checkpoint() -> Value {
 /// A claim and a completion, with the time of each.
 async fn pair(handle: &Handle, agent: &str) -> anyhow::Result<(Duration, Duration)> {
     let (claimed, claim) = call(handle, "claim_task", json!({"agent_id": agent})).await?;
-    let task = claimed["task"]["id"].as_str().with_context(|| format!("nothing was claimed: {claimed}"))?;
+    let task = claimed["task"]["id"]
+        .as_str()
+        .with_context(|| format!("nothing was claimed: {claimed}"))?;
     let completion = json!({"agent_id": agent, "task_id": task, "output": "what was done"});
     Ok((claim, call(handle, "complete_task", completion).await?.1))
 }
 
 /// The time of each claim, and of everything together.
-async fn callers_at_once(handle: &Handle, callers: usize, each: usize) -> anyhow::Result<(Vec<Duration>, Duration)> {
+async fn callers_at_once(
+    handle: &Handle,
+    callers: usize,
+    each: usize,
+) -> anyhow::Result<(Vec<Duration>, Duration)> {
     let start = Arc::new(Barrier::new(callers + 1));
     let mut running = JoinSet::new();
     for number in 0..callers {
@@ -300,13 +331,13 @@ async fn callers_at_once(handle: &Handle, callers: usize, each: usize) -> anyhow
 }
 
 /// A client that calls the participant in this process directly.
-pub struct Inside {
+pub(super) struct Inside {
     handle: Handle,
     runtime: Runtime,
 }
 
 impl Inside {
-    pub fn new(handle: Handle) -> anyhow::Result<Self> {
+    pub(super) fn new(handle: Handle) -> anyhow::Result<Self> {
         Ok(Self { handle, runtime: tokio::runtime::Builder::new_current_thread().build()? })
     }
 }
@@ -314,7 +345,8 @@ impl Inside {
 impl Client for Inside {
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
         let arguments = serde_json::from_str(arguments)?;
-        let reply = self.runtime.block_on(self.handle.call(operation, arguments, &Caller::default()));
+        let reply =
+            self.runtime.block_on(self.handle.call(operation, arguments, &Caller::default()));
         let reply = reply.map_err(|error| Refused(format!("{operation}: {error}")))?;
         let task = reply["task"]["id"].as_str().map(|id| Claimed { id: id.to_owned() });
         let warning = reply["warning"].as_str().map(str::to_owned);
@@ -333,9 +365,16 @@ mod tests {
         let mut path = None;
         for _ in 0..3 {
             let filled = commits.board(5, &mut bench).expect("a board");
-            assert_eq!(*path.get_or_insert_with(|| filled.board.to_owned()), *filled.board, "it was kept");
+            assert_eq!(
+                *path.get_or_insert_with(|| filled.board.to_owned()),
+                *filled.board,
+                "it was kept"
+            );
             for _ in 0..5 {
-                commits.runtime.block_on(pair(&filled.handle, &agent(0))).expect("there is something to do");
+                commits
+                    .runtime
+                    .block_on(pair(&filled.handle, &agent(0)))
+                    .expect("there is something to do");
             }
             let none = commits.runtime.block_on(pair(&filled.handle, &agent(0)));
             assert!(none.is_err(), "{none:?}");

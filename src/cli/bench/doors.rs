@@ -18,7 +18,7 @@ use super::place::{agent, callboard, unleash};
 use super::web_socket::WebSocket;
 use super::{Bench, Measure};
 
-pub const PART: &str = "doors";
+pub(super) const PART: &str = "doors";
 
 #[derive(Clone, Copy, PartialEq)]
 enum Door {
@@ -43,10 +43,10 @@ impl Door {
 }
 
 /// The transport that other queues are compared with.
-pub const JSON_RPC: &str = "JSON-RPC over HTTP";
-pub const STDIO_CLAIM: &str = "claim, MCP on stdio";
+pub(super) const JSON_RPC: &str = "JSON-RPC over HTTP";
+pub(super) const STDIO_CLAIM: &str = "claim, MCP on stdio";
 
-pub struct Doors;
+pub(super) struct Doors;
 
 impl Measure for Doors {
     fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
@@ -63,9 +63,15 @@ impl Measure for Doors {
                 let worker = |number| -> anyhow::Result<Box<dyn Worker>> {
                     let agent = agent(number);
                     Ok(match (door, &server) {
-                        (Door::HttpMcp, Some(server)) => Box::new(Through::new(agent, server.tools()?)),
-                        (Door::HttpRpc, Some(server)) => Box::new(Through::new(agent, server.methods()?)),
-                        (Door::WebSocket, Some(server)) => Box::new(Through::new(agent, server.web_socket()?)),
+                        (Door::HttpMcp, Some(server)) => {
+                            Box::new(Through::new(agent, server.tools()?))
+                        }
+                        (Door::HttpRpc, Some(server)) => {
+                            Box::new(Through::new(agent, server.methods()?))
+                        }
+                        (Door::WebSocket, Some(server)) => {
+                            Box::new(Through::new(agent, server.web_socket()?))
+                        }
                         _ => Box::new(Through::new(agent, Stdio::start(&board)?)),
                     })
                 };
@@ -83,12 +89,12 @@ impl Measure for Doors {
 }
 
 /// Several processes on one directory, compared with one process with as many callers.
-pub struct Processes;
+pub(super) struct Processes;
 
-pub const PROCESSES: &str = "processes";
-pub const TOGETHER: Key = Key::new(PROCESSES, "processes on one directory");
-pub const ALONE: Key = Key::new(PROCESSES, "callers in one process");
-pub const SLOWEST: Key = Key::new(PROCESSES, "slowest process, of the mean");
+pub(super) const PROCESSES: &str = "processes";
+pub(super) const TOGETHER: Key = Key::new(PROCESSES, "processes on one directory");
+pub(super) const ALONE: Key = Key::new(PROCESSES, "callers in one process");
+pub(super) const SLOWEST: Key = Key::new(PROCESSES, "slowest process, of the mean");
 
 impl Measure for Processes {
     fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
@@ -101,10 +107,18 @@ impl Measure for Processes {
         };
         let workers = (0..COUNT).map(start).collect::<anyhow::Result<Vec<_>>>()?;
         let run = drive(workers, bench.size.span)?;
-        run.record(bench, &Names { part: PROCESSES, rate: TOGETHER.name, claim: "claim, of 8 processes" }, tasks);
+        run.record(
+            bench,
+            &Names { part: PROCESSES, rate: TOGETHER.name, claim: "claim, of 8 processes" },
+            tasks,
+        );
         let mean = run.done.iter().sum::<usize>() as f64 / COUNT as f64;
         let slowest = run.done.iter().min().copied().unwrap_or(0) as f64;
-        bench.figures.value(SLOWEST.tasks(tasks).clients(COUNT), Unit::Share, slowest / mean.max(1.0));
+        bench.figures.value(
+            SLOWEST.tasks(tasks).clients(COUNT),
+            Unit::Share,
+            slowest / mean.max(1.0),
+        );
 
         bench.begin(format_args!("one process with {COUNT} callers"));
         let board = bench.place.board(tasks, COUNT)?;
@@ -113,20 +127,24 @@ impl Measure for Processes {
             Ok(Box::new(Through::new(agent(number), super::commit::Inside::new(handle.clone())?)))
         });
         let run = drive(workers.collect::<anyhow::Result<Vec<_>>>()?, bench.size.span)?;
-        run.record(bench, &Names { part: PROCESSES, rate: ALONE.name, claim: "claim, of 8 callers" }, tasks);
+        run.record(
+            bench,
+            &Names { part: PROCESSES, rate: ALONE.name, claim: "claim, of 8 callers" },
+            tasks,
+        );
         Ok(())
     }
 }
 
 /// A way to call operations.
-pub trait Client: Send {
+pub(super) trait Client: Send {
     /// Calls an operation; `arguments` is JSON.
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply>;
 }
 
 /// The part of a reply that a client needs.
 #[derive(Debug, Default, Deserialize)]
-pub struct Reply {
+pub(super) struct Reply {
     #[serde(default)]
     pub success: bool,
     pub task: Option<Claimed>,
@@ -136,7 +154,7 @@ pub struct Reply {
 
 impl Reply {
     /// Refuses a reply with a warning: work done in part is not what is measured.
-    pub fn whole(self, operation: &str) -> anyhow::Result<Self> {
+    pub(super) fn whole(self, operation: &str) -> anyhow::Result<Self> {
         match self.warning {
             Some(warning) => bail!("{operation}: {warning}"),
             None => Ok(self),
@@ -145,33 +163,35 @@ impl Reply {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Claimed {
+pub(super) struct Claimed {
     pub id: String,
 }
 
 /// A worker that calls through a client.
-pub struct Through<C> {
+pub(super) struct Through<C> {
     agent: String,
     client: C,
     task: String,
 }
 
 impl<C> Through<C> {
-    pub fn new(agent: String, client: C) -> Self {
+    pub(super) fn new(agent: String, client: C) -> Self {
         Self { agent, client, task: String::new() }
     }
 }
 
 impl<C: Client> Worker for Through<C> {
     fn claim(&mut self) -> anyhow::Result<bool> {
-        let reply = self.client.call("claim_task", &format!(r#"{{"agent_id":"{}"}}"#, self.agent))?;
+        let reply =
+            self.client.call("claim_task", &format!(r#"{{"agent_id":"{}"}}"#, self.agent))?;
         self.task = reply.task.map(|task| task.id).unwrap_or_default();
         Ok(reply.success)
     }
 
     fn complete(&mut self) -> anyhow::Result<()> {
         let Self { agent, task, .. } = self;
-        let arguments = format!(r#"{{"agent_id":"{agent}","task_id":"{task}","output":"what was done"}}"#);
+        let arguments =
+            format!(r#"{{"agent_id":"{agent}","task_id":"{task}","output":"what was done"}}"#);
         match self.client.call("complete_task", &arguments)? {
             reply if reply.success => Ok(()),
             reply => bail!(Refused(format!("complete_task: {reply:?}"))),
@@ -206,7 +226,9 @@ struct Block {
 impl ToolAnswer {
     fn reply(self, operation: &str) -> anyhow::Result<Reply> {
         match self.result {
-            Some(ToolResult { is_error: false, structured_content: Some(reply), .. }) => reply.whole(operation),
+            Some(ToolResult { is_error: false, structured_content: Some(reply), .. }) => {
+                reply.whole(operation)
+            }
             Some(result) => {
                 let said: Vec<_> = result.content.into_iter().map(|block| block.text).collect();
                 bail!(Refused(format!("{operation}: {}", said.join(" "))))
@@ -218,28 +240,31 @@ impl ToolAnswer {
 
 /// The response to a JSON-RPC method.
 #[derive(Deserialize)]
-pub struct MethodAnswer {
+pub(super) struct MethodAnswer {
     result: Option<Reply>,
     error: Option<Value>,
 }
 
 impl MethodAnswer {
-    pub fn reply(self, operation: &str) -> anyhow::Result<Reply> {
-        let refused = |error: Option<Value>| Refused(format!("{operation}: {}", error.unwrap_or_default()));
+    pub(super) fn reply(self, operation: &str) -> anyhow::Result<Reply> {
+        let refused =
+            |error: Option<Value>| Refused(format!("{operation}: {}", error.unwrap_or_default()));
         self.result.ok_or_else(|| refused(self.error))?.whole(operation)
     }
 }
 
 /// A request for a JSON-RPC method.
-pub fn method(operation: &str, arguments: &str) -> String {
+pub(super) fn method(operation: &str, arguments: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{operation}","params":{arguments}}}"#)
 }
 
 /// A request for a tool, in the protocol version without a handshake.
 fn tool(operation: &str, arguments: &str) -> String {
-    let meta =
-        r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
-    method("tools/call", &format!(r#"{{"name":"{operation}","arguments":{arguments},"_meta":{meta}}}"#))
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    method(
+        "tools/call",
+        &format!(r#"{{"name":"{operation}","arguments":{arguments},"_meta":{meta}}}"#),
+    )
 }
 
 /// A process of this program, which ends when this value is dropped.
@@ -278,7 +303,7 @@ impl Drop for Process {
 }
 
 /// `callboard mcp` and its only client.
-pub struct Stdio {
+pub(super) struct Stdio {
     process: Process,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -286,7 +311,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    pub fn start(board: &Path) -> anyhow::Result<Self> {
+    pub(super) fn start(board: &Path) -> anyhow::Result<Self> {
         Self::of(callboard(board, false)?.arg("mcp"))
     }
 
@@ -297,7 +322,7 @@ impl Stdio {
         Ok(Self { process, input, output, line: String::new() })
     }
 
-    pub fn process(&self) -> u32 {
+    pub(super) fn process(&self) -> u32 {
         self.process.child.id()
     }
 
@@ -319,25 +344,26 @@ impl Client for Stdio {
 }
 
 /// `callboard serve`.
-pub struct Server {
+pub(super) struct Server {
     process: Process,
     address: String,
     token: String,
 }
 
 impl Server {
-    pub fn start(board: &Path) -> anyhow::Result<Self> {
+    pub(super) fn start(board: &Path) -> anyhow::Result<Self> {
         Self::of(callboard(board, true)?.args(["--json", "serve", "--listen", "127.0.0.1:0"]))
     }
 
     fn of(command: &mut Command) -> anyhow::Result<Self> {
         let mut process = Process::start(command)?;
-        let (address, token) = announced(&mut process.child).map_err(|error| process.ended(&error))?;
+        let (address, token) =
+            announced(&mut process.child).map_err(|error| process.ended(&error))?;
         Ok(Self { process, address, token })
     }
 
     /// What went wrong with a client, and the server's last words on that.
-    pub fn ended(&mut self, error: &anyhow::Error) -> anyhow::Error {
+    pub(super) fn ended(&mut self, error: &anyhow::Error) -> anyhow::Error {
         self.process.ended(error)
     }
 
@@ -347,11 +373,11 @@ impl Server {
         Ok(Http { stream, head, body: Vec::new() })
     }
 
-    pub fn tools(&self) -> anyhow::Result<Tools> {
+    pub(super) fn tools(&self) -> anyhow::Result<Tools> {
         Ok(Tools(self.connect()?))
     }
 
-    pub fn methods(&self) -> anyhow::Result<Methods> {
+    pub(super) fn methods(&self) -> anyhow::Result<Methods> {
         Ok(Methods(self.connect()?))
     }
 
@@ -367,8 +393,11 @@ fn announced(server: &mut Child) -> anyhow::Result<(String, String)> {
     let output = server.stdout.take().context("no standard output")?;
     await_answer(&output, PATIENCE)?;
     BufReader::new(output).read_line(&mut line)?;
-    let announced: Value = serde_json::from_str(&line).context("the server did not say where it listens")?;
-    let text = |field: &str| announced[field].as_str().map(str::to_owned).with_context(|| format!("no {field}"));
+    let announced: Value =
+        serde_json::from_str(&line).context("the server did not say where it listens")?;
+    let text = |field: &str| {
+        announced[field].as_str().map(str::to_owned).with_context(|| format!("no {field}"))
+    };
     Ok((text("url")?.trim_start_matches("http://").to_owned(), text("token")?))
 }
 
@@ -380,7 +409,12 @@ struct Http {
 }
 
 impl Http {
-    fn ask<T: DeserializeOwned>(&mut self, path: &str, headers: fmt::Arguments, body: &str) -> anyhow::Result<T> {
+    fn ask<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        headers: fmt::Arguments,
+        body: &str,
+    ) -> anyhow::Result<T> {
         let Self { stream, head, body: reply } = self;
         let length = body.len();
         let request = format!(
@@ -408,23 +442,25 @@ impl Http {
 }
 
 /// MCP over HTTP.
-pub struct Tools(Http);
+pub(super) struct Tools(Http);
 
 impl Client for Tools {
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
-        let headers =
-            format_args!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {operation}\r\n");
+        let headers = format_args!(
+            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {operation}\r\n"
+        );
         let answer: ToolAnswer = self.0.ask("/mcp", headers, &tool(operation, arguments))?;
         answer.reply(operation)
     }
 }
 
 /// JSON-RPC over HTTP.
-pub struct Methods(Http);
+pub(super) struct Methods(Http);
 
 impl Client for Methods {
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
-        let answer: MethodAnswer = self.0.ask("/rpc", format_args!(""), &method(operation, arguments))?;
+        let answer: MethodAnswer =
+            self.0.ask("/rpc", format_args!(""), &method(operation, arguments))?;
         answer.reply(operation)
     }
 }
@@ -438,7 +474,10 @@ mod tests {
     fn broken() -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "echo 'the disk is full' >&2; exit 3"]);
-        command.stdin(process::Stdio::piped()).stdout(process::Stdio::piped()).stderr(process::Stdio::piped());
+        command
+            .stdin(process::Stdio::piped())
+            .stdout(process::Stdio::piped())
+            .stderr(process::Stdio::piped());
         command
     }
 

@@ -1,5 +1,5 @@
-//! Many clients at once, each on a thread of its own, that claim and complete tasks as fast as they are answered. It is
-//! the same for every transport and every other queue.
+//! Many clients at once, each on a thread of its own, that claim and complete tasks as fast as they
+//! are answered. It is the same for every transport and every other queue.
 
 use std::io::{self, BufReader};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -17,10 +17,10 @@ use super::Bench;
 use super::figure::{Key, Unit, micros};
 
 /// Longest wait for an answer; whoever has not answered by then will not.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection on which no read or write waits for ever.
-pub fn connect(address: impl ToSocketAddrs) -> io::Result<BufReader<TcpStream>> {
+pub(super) fn connect(address: impl ToSocketAddrs) -> io::Result<BufReader<TcpStream>> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -29,7 +29,7 @@ pub fn connect(address: impl ToSocketAddrs) -> io::Result<BufReader<TcpStream>> 
 }
 
 /// Waits until a pipe has something to read or is closed.
-pub fn await_answer(pipe: impl AsFd, patience: Duration) -> anyhow::Result<()> {
+pub(super) fn await_answer(pipe: impl AsFd, patience: Duration) -> anyhow::Result<()> {
     let patience = Timespec::try_from(patience)?;
     let mut awaited = [PollFd::new(&pipe, PollFlags::IN)];
     ensure!(retry_on_intr(|| poll(&mut awaited, Some(&patience)))? > 0, "{}", no_answer());
@@ -37,7 +37,7 @@ pub fn await_answer(pipe: impl AsFd, patience: Duration) -> anyhow::Result<()> {
 }
 
 /// An error in words. After a timeout on a socket, the system only says to try again.
-pub fn in_words(error: &anyhow::Error) -> String {
+pub(super) fn in_words(error: &anyhow::Error) -> String {
     let kind = error.downcast_ref().map(io::Error::kind);
     match kind {
         Some(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => no_answer(),
@@ -50,7 +50,7 @@ fn no_answer() -> String {
 }
 
 /// One client of a queue.
-pub trait Worker: Send {
+pub(super) trait Worker: Send {
     /// Claims a task; false if there is none.
     fn claim(&mut self) -> anyhow::Result<bool>;
 
@@ -58,7 +58,7 @@ pub trait Worker: Send {
     fn complete(&mut self) -> anyhow::Result<()>;
 }
 
-pub struct Run {
+pub(super) struct Run {
     /// Number of tasks that each worker has completed.
     pub done: Vec<usize>,
     claims: Vec<Duration>,
@@ -72,7 +72,7 @@ pub struct Run {
 /// A refusal: the next call may succeed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(pub String);
+pub(super) struct Refused(pub String);
 
 #[derive(Default)]
 struct Own {
@@ -80,13 +80,14 @@ struct Own {
     completions: Vec<Duration>,
     refused: usize,
     refusal: Option<anyhow::Error>,
-    /// Any other error, which fails the whole run: the others' figures would be those of a slow queue.
+    /// Any other error, which fails the whole run: the others' figures would be those of a slow
+    /// queue.
     failure: Option<anyhow::Error>,
     end: Option<Instant>,
 }
 
 /// Runs the workers for `span`, or until there are no more tasks.
-pub fn drive(mut workers: Vec<Box<dyn Worker>>, span: Duration) -> anyhow::Result<Run> {
+pub(super) fn drive(mut workers: Vec<Box<dyn Worker>>, span: Duration) -> anyhow::Result<Run> {
     // One-time work, such as connecting, is not measured.
     for worker in &mut workers {
         if worker.claim()? {
@@ -107,8 +108,9 @@ pub fn drive(mut workers: Vec<Box<dyn Worker>>, span: Duration) -> anyhow::Resul
         ready.wait();
         let began = Instant::now();
         start.wait();
-        let join =
-            |thread: thread::ScopedJoinHandle<'_, Own>| thread.join().map_err(|_| anyhow!("a client has panicked"));
+        let join = |thread: thread::ScopedJoinHandle<'_, Own>| {
+            thread.join().map_err(|_| anyhow!("a client has panicked"))
+        };
         (threads.into_iter().map(join).collect::<anyhow::Result<Vec<_>>>(), began)
     });
     let mut all = all?;
@@ -162,12 +164,13 @@ fn work(worker: &mut dyn Worker, span: Duration) -> Own {
 }
 
 impl Run {
-    pub fn operations(&self) -> usize {
+    pub(super) fn operations(&self) -> usize {
         self.claims.len() + self.completions.len()
     }
 
-    /// Records operations per second and the times of single claims, as figures of `part` under `names`.
-    pub fn record(&self, bench: &mut Bench, names: &Names, tasks: usize) {
+    /// Records operations per second and the times of single claims, as figures of `part` under
+    /// `names`.
+    pub(super) fn record(&self, bench: &mut Bench, names: &Names, tasks: usize) {
         let key = |name| Key::new(names.part, name).tasks(tasks).clients(self.done.len());
         let rate = self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9);
         bench.figures.value(key(names.rate), Unit::PerSecond, rate);
@@ -184,14 +187,14 @@ impl Run {
 
 /// The first of the refusals that the figure of the same name counts.
 #[derive(Serialize)]
-pub struct Refusal {
+pub(super) struct Refusal {
     #[serde(flatten)]
     pub key: Key,
     pub said: String,
 }
 
 /// Names of the figures of a queue.
-pub struct Names {
+pub(super) struct Names {
     pub part: &'static str,
     pub rate: &'static str,
     pub claim: &'static str,
@@ -216,7 +219,8 @@ mod tests {
         assert!(waited.is_err_and(|error| error.to_string() == "no answer in 60 s"));
         drop(input);
         assert!(await_answer(&output, PATIENCE).is_ok(), "it has ended");
-        let silence = anyhow::Error::from(io::Error::from(io::ErrorKind::WouldBlock)).context("asked");
+        let silence =
+            anyhow::Error::from(io::Error::from(io::ErrorKind::WouldBlock)).context("asked");
         assert_eq!(
             (in_words(&silence), in_words(&anyhow!("no").context("asked"))),
             ("no answer in 60 s".to_owned(), "asked: no".to_owned())
@@ -230,7 +234,10 @@ mod tests {
 
     impl Worker for Countdown {
         fn claim(&mut self) -> anyhow::Result<bool> {
-            let taken = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+            let taken = self
+                .left
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
+                .is_ok();
             self.open += usize::from(taken);
             Ok(taken)
         }
@@ -244,8 +251,9 @@ mod tests {
     #[test]
     fn every_task_is_done_once_and_then_all_stop() {
         let left = Arc::new(AtomicUsize::new(1_000));
-        let workers: Vec<Box<dyn Worker>> =
-            (0..8).map(|_| Box::new(Countdown { left: Arc::clone(&left), open: 0 }) as Box<dyn Worker>).collect();
+        let workers: Vec<Box<dyn Worker>> = (0..8)
+            .map(|_| Box::new(Countdown { left: Arc::clone(&left), open: 0 }) as Box<dyn Worker>)
+            .collect();
         let run = drive(workers, Duration::from_secs(60)).expect("all work");
         // Each has done one before.
         assert_eq!(run.done.iter().sum::<usize>(), 992);
@@ -274,14 +282,20 @@ mod tests {
 
     #[test]
     fn refusals_are_counted_unless_there_is_nothing_else() {
-        let moody = |refuses| -> Vec<Box<dyn Worker>> { vec![Box::new(Moody { calls: 0, refuses })] };
-        let run = drive(moody(|call| call % 2 == 0), Duration::from_secs(60)).expect("it does something");
+        let moody =
+            |refuses| -> Vec<Box<dyn Worker>> { vec![Box::new(Moody { calls: 0, refuses })] };
+        let run =
+            drive(moody(|call| call % 2 == 0), Duration::from_secs(60)).expect("it does something");
         assert_eq!((&run.done, run.refused), (&vec![499], 500));
         let mut bench = Bench::small();
         for _ in 0..2 {
             run.record(&mut bench, &Names { part: "doors", rate: "a door", claim: "claim" }, 1);
         }
-        let told: Vec<_> = bench.refusals.iter().map(|refusal| (refusal.key.name, refusal.said.as_str())).collect();
+        let told: Vec<_> = bench
+            .refusals
+            .iter()
+            .map(|refusal| (refusal.key.name, refusal.said.as_str()))
+            .collect();
         assert_eq!(told, [("a door", "not now")]);
         let run = drive(moody(|call| call > 1), Duration::from_millis(1));
         assert!(run.is_err_and(|error| error.to_string() == "not now"));
@@ -292,7 +306,8 @@ mod tests {
 
     impl Worker for Mortal {
         fn claim(&mut self) -> anyhow::Result<bool> {
-            self.0 = self.0.checked_sub(1).ok_or_else(|| anyhow!("it has closed the connection"))?;
+            self.0 =
+                self.0.checked_sub(1).ok_or_else(|| anyhow!("it has closed the connection"))?;
             Ok(true)
         }
 
@@ -304,7 +319,8 @@ mod tests {
     #[test]
     fn what_is_lost_on_the_way_is_not_slow() {
         let workers: Vec<Box<dyn Worker>> = vec![Box::new(Mortal(5))];
-        let error = drive(workers, Duration::from_secs(60)).err().expect("it did not get to the end");
+        let error =
+            drive(workers, Duration::from_secs(60)).err().expect("it did not get to the end");
         assert_eq!(error.to_string(), "it has closed the connection");
     }
 }

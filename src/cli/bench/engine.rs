@@ -16,8 +16,8 @@ use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
 
 const PART: &str = "engine";
-pub const CLAIM: Key = Key::new(PART, "claim");
-pub const RARE: Key = Key::new(PART, "claim with a rare capability");
+pub(super) const CLAIM: Key = Key::new(PART, "claim");
+pub(super) const RARE: Key = Key::new(PART, "claim with a rare capability");
 const COMPLETE: Key = Key::new(PART, "complete");
 
 /// Tasks in one event.
@@ -26,11 +26,12 @@ const AT_ONCE: usize = 5_000;
 const RARITY: usize = 100;
 /// Capabilities that the other tasks demand, in turn.
 const COMMON: [&[&str]; 4] = [&["docs"], &["linux"], &["rust"], &["linux", "rust"]];
-/// At most one claim per this many tasks in a round, so that the state stays about as large as stated.
+/// At most one claim per this many tasks in a round, so that the state stays about as large as
+/// stated.
 const SHARE: usize = 2;
 
 #[derive(Default)]
-pub struct Engine {
+pub(super) struct Engine {
     states: Vec<(usize, State)>,
 }
 
@@ -41,11 +42,19 @@ impl Measure for Engine {
             if !self.states.iter().any(|(size, _)| *size == tasks) {
                 self.states.push((tasks, state_of(tasks)?));
             }
-            let Some((_, state)) = self.states.iter_mut().find(|(size, _)| *size == tasks) else { continue };
-            for (agent, key, suited) in [("generalist", CLAIM, tasks), ("specialist", RARE, tasks / RARITY)] {
+            let Some((_, state)) = self.states.iter_mut().find(|(size, _)| *size == tasks) else {
+                continue;
+            };
+            for (agent, key, suited) in
+                [("generalist", CLAIM, tasks), ("specialist", RARE, tasks / RARITY)]
+            {
                 let count = bench.size.decided.min(suited / SHARE).max(1);
                 let (claims, completions) = claims(state, agent, count)?;
-                bench.figures.add(key.tasks(tasks), super::figure::Unit::Micros, claims.into_iter().map(micros));
+                bench.figures.add(
+                    key.tasks(tasks),
+                    super::figure::Unit::Micros,
+                    claims.into_iter().map(micros),
+                );
                 if key == CLAIM {
                     bench.figures.times(COMPLETE.tasks(tasks), completions);
                 }
@@ -55,9 +64,9 @@ impl Measure for Engine {
     }
 }
 
-/// The state of a board with nothing done yet and two agents: one has the common capabilities, the other only the rare
-/// one.
-pub fn state_of(tasks: usize) -> anyhow::Result<State> {
+/// The state of a board with nothing done yet and two agents: one has the common capabilities, the
+/// other only the rare one.
+pub(super) fn state_of(tasks: usize) -> anyhow::Result<State> {
     let mut state = State::new();
     let envelope = envelope();
     let mut record = |event| -> anyhow::Result<()> {
@@ -68,10 +77,14 @@ pub fn state_of(tasks: usize) -> anyhow::Result<State> {
     record(Event::BoardCreated { board_id: "board-bench".to_owned() })?;
     let mut chance = Chance::new(1);
     for first in (0..tasks).step_by(AT_ONCE) {
-        let new = (first..tasks.min(first + AT_ONCE)).map(|number| new_task(number, &mut chance)).collect();
+        let new = (first..tasks.min(first + AT_ONCE))
+            .map(|number| new_task(number, &mut chance))
+            .collect();
         record(Event::TasksCreated { tasks: new })?;
     }
-    for (agent, capabilities) in [("generalist", &["docs", "linux", "rust"][..]), ("specialist", &["rare"])] {
+    for (agent, capabilities) in
+        [("generalist", &["docs", "linux", "rust"][..]), ("specialist", &["rare"])]
+    {
         record(Event::AgentRegistered {
             agent: AgentId::trusted(agent),
             role: Role::Worker,
@@ -86,7 +99,8 @@ pub fn state_of(tasks: usize) -> anyhow::Result<State> {
 }
 
 fn new_task(number: usize, chance: &mut Chance) -> NewTask {
-    let demanded = if number % RARITY == RARITY - 1 { &["rare"][..] } else { COMMON[number % COMMON.len()] };
+    let demanded =
+        if number % RARITY == RARITY - 1 { &["rare"][..] } else { COMMON[number % COMMON.len()] };
     let capabilities = demanded.iter().map(|&capability| capability.to_owned()).collect();
     NewTask {
         id: TaskId::trusted(format!("task-{}", chance.base32(8))),
@@ -111,13 +125,18 @@ fn new_task(number: usize, chance: &mut Chance) -> NewTask {
 }
 
 /// Times of `count` claims and completions. Afterwards the state is as before.
-fn claims(state: &mut State, agent: &str, count: usize) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
+fn claims(
+    state: &mut State,
+    agent: &str,
+    count: usize,
+) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
     let before = state.savepoint();
     let (mut claims, mut completions) = (Vec::new(), Vec::new());
     // The first call after a pause is slow, so it is not counted.
     for turn in 0..=count {
         let (claimed, claim) = act(state, agent, "claim_task", json!({"agent_id": agent}))?;
-        let Some(Event::Claimed { task, .. }) = claimed.first().map(|recorded| &recorded.event) else {
+        let Some(Event::Claimed { task, .. }) = claimed.first().map(|recorded| &recorded.event)
+        else {
             return Err(anyhow!("`{agent}` was given nothing"));
         };
         let completion = json!({"agent_id": agent, "task_id": task, "output": "what was done"});
@@ -131,9 +150,15 @@ fn claims(state: &mut State, agent: &str, count: usize) -> anyhow::Result<(Vec<D
     Ok((claims, completions))
 }
 
-fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> anyhow::Result<(Vec<Recorded>, Duration)> {
+fn act(
+    state: &mut State,
+    agent: &str,
+    operation: &str,
+    arguments: Value,
+) -> anyhow::Result<(Vec<Recorded>, Duration)> {
     let agent = AgentId::trusted(agent);
-    let entry = ops::find(operation).ok_or_else(|| anyhow!("there is no operation `{operation}`"))?;
+    let entry =
+        ops::find(operation).ok_or_else(|| anyhow!("there is no operation `{operation}`"))?;
     let prepared = entry.prepare(arguments)?;
     let envelope = Envelope { actor: Some(agent.clone()), ..envelope() };
     let (vitals, policy) = (Vitals::since(envelope.at), Policy::default());
@@ -141,7 +166,10 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
     let call = Call { actor: Some(agent), ..call };
     let start = Instant::now();
     let events = prepared.decide(state, &call).map_err(|rejected| rejected.refusal)?;
-    let recorded = events.into_iter().map(|event| state.record(event, &envelope)).collect::<Result<Vec<_>, _>>()?;
+    let recorded = events
+        .into_iter()
+        .map(|event| state.record(event, &envelope))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok((recorded, start.elapsed()))
 }
 
@@ -163,7 +191,8 @@ mod tests {
         let mut state = state_of(1_000).expect("a state");
         let before = state.to_document();
         for (agent, count) in [("generalist", 200), ("specialist", 9)] {
-            let (claims, completions) = claims(&mut state, agent, count).expect("there is enough to do");
+            let (claims, completions) =
+                claims(&mut state, agent, count).expect("there is enough to do");
             assert_eq!((claims.len(), completions.len()), (count, count));
             assert!(state.to_document() == before, "{agent} left something behind");
             assert_eq!(state.check(), Vec::<String>::new());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The name of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Key {
+pub(super) struct Key {
     pub part: &'static str,
     pub name: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -17,21 +17,21 @@ pub struct Key {
 }
 
 impl Key {
-    pub const fn new(part: &'static str, name: &'static str) -> Self {
+    pub(super) const fn new(part: &'static str, name: &'static str) -> Self {
         Self { part, name, tasks: None, clients: None }
     }
 
-    pub const fn tasks(self, tasks: usize) -> Self {
+    pub(super) const fn tasks(self, tasks: usize) -> Self {
         Self { tasks: Some(tasks), ..self }
     }
 
-    pub const fn clients(self, clients: usize) -> Self {
+    pub(super) const fn clients(self, clients: usize) -> Self {
         Self { clients: Some(clients), ..self }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Unit {
+pub(super) enum Unit {
     #[serde(rename = "µs")]
     Micros,
     #[serde(rename = "per second")]
@@ -46,7 +46,7 @@ pub enum Unit {
 }
 
 #[derive(Debug)]
-pub struct Figure {
+pub(super) struct Figure {
     pub key: Key,
     pub unit: Unit,
     /// The samples of each round that had some.
@@ -54,37 +54,37 @@ pub struct Figure {
 }
 
 #[derive(Debug, Default)]
-pub struct Figures {
+pub(super) struct Figures {
     list: Vec<Figure>,
     round: usize,
 }
 
 impl Figures {
-    pub fn begin_round(&mut self) {
+    pub(super) fn begin_round(&mut self) {
         self.round += 1;
     }
 
     /// Drops the samples of an aborted round, which has not gone through all parts.
-    pub fn forget_round(&mut self) {
+    pub(super) fn forget_round(&mut self) {
         for figure in &mut self.list {
             figure.rounds.retain(|(round, _)| *round != self.round);
         }
         self.list.retain(|figure| !figure.rounds.is_empty());
     }
 
-    pub fn list(&self) -> &[Figure] {
+    pub(super) fn list(&self) -> &[Figure] {
         &self.list
     }
 
-    pub fn times(&mut self, key: Key, times: impl IntoIterator<Item = Duration>) {
+    pub(super) fn times(&mut self, key: Key, times: impl IntoIterator<Item = Duration>) {
         self.add(key, Unit::Micros, times.into_iter().map(micros));
     }
 
-    pub fn value(&mut self, key: Key, unit: Unit, value: f64) {
+    pub(super) fn value(&mut self, key: Key, unit: Unit, value: f64) {
         self.add(key, unit, [value]);
     }
 
-    pub fn add(&mut self, key: Key, unit: Unit, samples: impl IntoIterator<Item = f64>) {
+    pub(super) fn add(&mut self, key: Key, unit: Unit, samples: impl IntoIterator<Item = f64>) {
         let index = match self.list.iter().position(|figure| figure.key == key) {
             Some(index) => index,
             None => {
@@ -100,7 +100,7 @@ impl Figures {
     }
 
     /// The median of all samples of all rounds.
-    pub fn median(&self, key: Key) -> Option<f64> {
+    pub(super) fn median(&self, key: Key) -> Option<f64> {
         let figure = self.list.iter().find(|figure| figure.key == key)?;
         figure.quantile(50)
     }
@@ -108,24 +108,26 @@ impl Figures {
 
 impl Figure {
     /// The sample below which `percent` of all samples lie.
-    pub fn quantile(&self, percent: usize) -> Option<f64> {
+    pub(super) fn quantile(&self, percent: usize) -> Option<f64> {
         quantile(self.rounds.iter().flat_map(|(_, samples)| samples).copied().collect(), percent)
     }
 
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.rounds.iter().map(|(_, samples)| samples.len()).sum()
     }
 
     /// The lowest and the highest median of a round.
-    pub fn spread(&self) -> Option<(f64, f64)> {
-        let medians: Vec<_> = self.rounds.iter().filter_map(|(_, samples)| quantile(samples.clone(), 50)).collect();
+    pub(super) fn spread(&self) -> Option<(f64, f64)> {
+        let medians: Vec<_> =
+            self.rounds.iter().filter_map(|(_, samples)| quantile(samples.clone(), 50)).collect();
         Some((quantile(medians.clone(), 0)?, quantile(medians, 100)?))
     }
 
     /// The figure as JSON.
-    pub fn value(&self) -> Value {
+    pub(super) fn value(&self) -> Value {
         let mut value = serde_json::to_value(self.key).unwrap_or_default();
-        let rounded = |number: Option<f64>| number.map(|number| (number * 1_000.0).round() / 1_000.0);
+        let rounded =
+            |number: Option<f64>| number.map(|number| (number * 1_000.0).round() / 1_000.0);
         let spread = self.spread();
         value["unit"] = json!(self.unit);
         value["samples"] = json!(self.count());
@@ -137,13 +139,13 @@ impl Figure {
     }
 }
 
-pub fn micros(time: Duration) -> f64 {
+pub(super) fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// The quantile of the samples; none if there are none. With an even number of them, the median is the mean of the
-/// middle two.
-pub fn quantile(mut samples: Vec<f64>, percent: usize) -> Option<f64> {
+/// The quantile of the samples; none if there are none. With an even number of them, the median is
+/// the mean of the middle two.
+pub(super) fn quantile(mut samples: Vec<f64>, percent: usize) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
     let last = samples.len().checked_sub(1)?;
     let at = |index: usize| samples.get(index.min(last)).copied();

@@ -11,7 +11,7 @@ const DECIDED: f64 = 2.0;
 const OVER_HTTP: f64 = 1_000.0;
 
 #[derive(Debug, Serialize)]
-pub struct Goal {
+pub(super) struct Goal {
     pub what: String,
     pub found: f64,
     pub unit: &'static str,
@@ -26,16 +26,29 @@ pub struct Goal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Better {
+pub(super) enum Better {
     Less,
     More,
 }
 
 impl Goal {
-    fn at_most(what: impl Into<String>, found: Option<f64>, unit: &'static str, most: f64) -> Option<Self> {
+    fn at_most(
+        what: impl Into<String>,
+        found: Option<f64>,
+        unit: &'static str,
+        most: f64,
+    ) -> Option<Self> {
         let found = found?;
         let what = what.into();
-        Some(Self { what, found, unit, least: most, aim: None, better: Better::Less, met: found <= most })
+        Some(Self {
+            what,
+            found,
+            unit,
+            least: most,
+            aim: None,
+            better: Better::Less,
+            met: found <= most,
+        })
     }
 
     fn at_least(what: impl Into<String>, found: Option<f64>, least: f64, aim: f64) -> Option<Self> {
@@ -44,17 +57,17 @@ impl Goal {
         Some(Self { what, found, unit, least, aim: Some(aim), better, met: found >= least })
     }
 
-    pub fn is_met(&self) -> bool {
+    pub(super) fn is_met(&self) -> bool {
         self.met
     }
 
-    pub fn reaches_aim(&self) -> bool {
+    pub(super) fn reaches_aim(&self) -> bool {
         self.met && self.aim.is_none_or(|aim| self.found >= aim)
     }
 }
 
 /// The goals whose figures were measured, without those that compare other queues.
-pub fn goals(bench: &Bench) -> Vec<Goal> {
+pub(super) fn goals(bench: &Bench) -> Vec<Goal> {
     let Bench { figures, size, .. } = bench;
     let median = |key| figures.median(key);
     let ratio = |one, other| Some(median(one)? / median(other)?);
@@ -70,7 +83,10 @@ pub fn goals(bench: &Bench) -> Vec<Goal> {
         ));
     }
     for &tasks in &size.tasks {
-        let found = ratio(commit::SAVE.tasks(tasks).clients(1), commit::SQLITE_SAVES.tasks(tasks).clients(1));
+        let found = ratio(
+            commit::SAVE.tasks(tasks).clients(1),
+            commit::SQLITE_SAVES.tasks(tasks).clients(1),
+        );
         goals.push(Goal::at_most(
             format!("save_checkpoint at {tasks} tasks, of one SQLite FULL commit"),
             found,
@@ -80,14 +96,30 @@ pub fn goals(bench: &Bench) -> Vec<Goal> {
     }
     if let (Some(&small), Some(&large)) = (size.tasks.first(), size.tasks.last()) {
         let found = ratio(claim(large), claim(small));
-        goals.push(Goal::at_most(format!("a durable claim at {large} tasks, of one at {small}"), found, "×", 1.5));
+        goals.push(Goal::at_most(
+            format!("a durable claim at {large} tasks, of one at {small}"),
+            found,
+            "×",
+            1.5,
+        ));
     }
-    let planned = ratio(commit::PLANNED.tasks(commit::SMALL_BOARD).clients(1), claim(commit::SMALL_BOARD));
-    goals.push(Goal::at_most("a durable claim beside a master plan of 200 kB, of one without", planned, "×", 1.2));
+    let planned =
+        ratio(commit::PLANNED.tasks(commit::SMALL_BOARD).clients(1), claim(commit::SMALL_BOARD));
+    goals.push(Goal::at_most(
+        "a durable claim beside a master plan of 200 kB, of one without",
+        planned,
+        "×",
+        1.2,
+    ));
     let over_stdio = Key::new(doors::PART, doors::STDIO_CLAIM).tasks(size.work).clients(1);
     let allowed = median(claim(size.work)).map(|inside| 2.0 * inside + 100.0);
     let found = median(over_stdio).zip(allowed).map(|(found, allowed)| found / allowed);
-    goals.push(Goal::at_most("a claim over stdio, of twice the one in process and 100 µs", found, "×", 1.0));
+    goals.push(Goal::at_most(
+        "a claim over stdio, of twice the one in process and 100 µs",
+        found,
+        "×",
+        1.0,
+    ));
     for &tasks in &size.tasks {
         let rate = |callers| commit::RATE.tasks(tasks).clients(callers);
         if tasks == 1_000 {
@@ -99,12 +131,27 @@ pub fn goals(bench: &Bench) -> Vec<Goal> {
             ));
         }
         let written = median(commit::WRITTEN.tasks(tasks));
-        goals.push(Goal::at_most(format!("written by an operation at {tasks} tasks"), written, "bytes", 8_192.0));
+        goals.push(Goal::at_most(
+            format!("written by an operation at {tasks} tasks"),
+            written,
+            "bytes",
+            8_192.0,
+        ));
     }
     let eight = |key: Key| key.tasks(size.work).clients(8);
     let found = ratio(eight(doors::TOGETHER), eight(doors::ALONE));
-    goals.push(Goal::at_least("8 processes on one directory, of 8 callers in one process", found, 0.3, 0.6));
-    goals.push(Goal::at_least("the slowest of 8 processes, of their mean", median(eight(doors::SLOWEST)), 0.5, 0.5));
+    goals.push(Goal::at_least(
+        "8 processes on one directory, of 8 callers in one process",
+        found,
+        0.3,
+        0.6,
+    ));
+    goals.push(Goal::at_least(
+        "the slowest of 8 processes, of their mean",
+        median(eight(doors::SLOWEST)),
+        0.5,
+        0.5,
+    ));
     for &tasks in &size.engine {
         for key in [engine::CLAIM, engine::RARE] {
             let what = format!("a {} in the engine at {tasks} tasks", key.name);
@@ -113,17 +160,33 @@ pub fn goals(bench: &Bench) -> Vec<Goal> {
     }
     let start = startup::START.tasks(size.started);
     let millis = median(start).map(|micros| micros / 1_000.0);
-    goals.push(Goal::at_most(format!("start to first reply at {} tasks", size.started), millis, "ms", 400.0));
+    goals.push(Goal::at_most(
+        format!("start to first reply at {} tasks", size.started),
+        millis,
+        "ms",
+        400.0,
+    ));
     let found = ratio(start, startup::PARSE.tasks(size.started));
-    goals.push(Goal::at_most("start to first reply, of serde_json reading the file", found, "×", 3.0));
-    goals.push(Goal::at_most("memory for a task", median(startup::MEMORY.tasks(size.started)), "bytes", 2_048.0));
+    goals.push(Goal::at_most(
+        "start to first reply, of serde_json reading the file",
+        found,
+        "×",
+        3.0,
+    ));
+    goals.push(Goal::at_most(
+        "memory for a task",
+        median(startup::MEMORY.tasks(size.started)),
+        "bytes",
+        2_048.0,
+    ));
     for key in waiting::added() {
         goals.push(Goal::at_most(format!("added {}", key.name), median(key), "µs", OVER_HTTP));
     }
     goals.into_iter().flatten().collect()
 }
 
-/// Number of clients, the other queue, the least ratio of our throughput to its, and the ratio to aim for.
+/// Number of clients, the other queue, the least ratio of our throughput to its, and the ratio to
+/// aim for.
 const COMPARED: [(usize, &str, f64, f64); 5] = [
     (64, others::POSTGRES, 2.0, 3.0),
     (64, others::BEANSTALKD, 1.0, 1.3),
@@ -133,7 +196,7 @@ const COMPARED: [(usize, &str, f64, f64); 5] = [
 ];
 
 /// The goals that compare other queues, and the comparisons that could not be made.
-pub fn against_peers(bench: &Bench) -> (Vec<Goal>, Vec<String>) {
+pub(super) fn against_peers(bench: &Bench) -> (Vec<Goal>, Vec<String>) {
     let Bench { figures, size, found, .. } = bench;
     let (mut goals, mut missing) = (Vec::new(), Vec::new());
     if found.is_empty() {
@@ -144,7 +207,10 @@ pub fn against_peers(bench: &Bench) -> (Vec<Goal>, Vec<String>) {
         // A queue that failed has other rounds than ours.
         let is_whole = found.iter().any(|peer| peer.name == name && peer.missing.is_none());
         let theirs = figures.median(key(others::PART, name)).filter(|_| is_whole);
-        let found = figures.median(key(doors::PART, doors::JSON_RPC)).zip(theirs).map(|(ours, theirs)| ours / theirs);
+        let found = figures
+            .median(key(doors::PART, doors::JSON_RPC))
+            .zip(theirs)
+            .map(|(ours, theirs)| ours / theirs);
         let what = format!("{} with {clients} clients, of {name}", doors::JSON_RPC);
         match Goal::at_least(&what, found, least, aim) {
             Some(goal) => goals.push(goal),
@@ -176,10 +242,16 @@ mod tests {
     fn queue_that_failed_is_not_compared_and_none_at_all_is_no_success() {
         let mut bench = Bench::small();
         let key = |part, name| Key::new(part, name).tasks(bench.size.work).clients(8);
-        for (key, rate) in [(key(doors::PART, doors::JSON_RPC), 9.0), (key(others::PART, others::POSTGRES), 3.0)] {
+        for (key, rate) in
+            [(key(doors::PART, doors::JSON_RPC), 9.0), (key(others::PART, others::POSTGRES), 3.0)]
+        {
             bench.figures.value(key, Unit::PerSecond, rate);
         }
-        bench.found.push(Found { name: others::POSTGRES, version: Some("15".to_owned()), missing: None });
+        bench.found.push(Found {
+            name: others::POSTGRES,
+            version: Some("15".to_owned()),
+            missing: None,
+        });
         let passes = |bench: &Bench| Report::of(bench, None, None).passes();
         let (goals, missing) = against_peers(&bench);
         assert_eq!((goals.len(), goals[0].found, missing.len()), (1, 3.0, 4));

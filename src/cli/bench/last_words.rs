@@ -8,15 +8,15 @@ const KEPT: usize = 8 << 10;
 const LINES: usize = 5;
 
 /// A thread that reads along, so that the program never blocks on its pipe.
-pub struct LastWords(Option<JoinHandle<Vec<u8>>>);
+pub(super) struct LastWords(Option<JoinHandle<Vec<u8>>>);
 
 impl LastWords {
-    pub fn of(output: impl Read + Send + 'static) -> Self {
+    pub(super) fn of(output: impl Read + Send + 'static) -> Self {
         Self(Some(thread::spawn(|| tail(output))))
     }
 
     /// The last lines, after every process that may write some has ended.
-    pub fn lines(&mut self) -> String {
+    pub(super) fn lines(&mut self) -> String {
         let text = self.0.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::filesystem;
 
 #[derive(Debug, Serialize)]
-pub struct Machine {
+pub(super) struct Machine {
     pub cpu: Option<String>,
     pub cpus: usize,
     pub kernel: String,
@@ -19,9 +19,10 @@ pub struct Machine {
 
 impl Machine {
     /// This machine, with the file system of `place`.
-    pub fn at(place: &Path) -> Self {
+    pub(super) fn at(place: &Path) -> Self {
         let system = uname();
-        let kernel = [system.sysname(), system.release(), system.machine()].map(|part| part.to_string_lossy());
+        let kernel = [system.sysname(), system.release(), system.machine()]
+            .map(|part| part.to_string_lossy());
         Self {
             cpu: field("/proc/cpuinfo", "model name"),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
@@ -33,20 +34,21 @@ impl Machine {
 }
 
 /// Load averages of the last one, five and fifteen minutes.
-pub fn load() -> Option<[f64; 3]> {
+pub(super) fn load() -> Option<[f64; 3]> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     let mut averages = text.split(' ').map(|average| average.parse().ok());
     Some([averages.next()??, averages.next()??, averages.next()??])
 }
 
 /// Memory of `process`, in bytes: its own, and its share of the rest.
-pub fn memory(process: u32) -> Option<u64> {
+pub(super) fn memory(process: u32) -> Option<u64> {
     kilobytes(&format!("/proc/{process}/smaps_rollup"), "Pss").map(|size| size * 1024)
 }
 
-/// Bytes that this process has passed to write calls. What the system counts as sent to a disk (`write_bytes`) is
-/// useless: if its cache has large folios, a single byte counts as a whole folio.
-pub fn written() -> Option<u64> {
+/// Bytes that this process has passed to write calls. What the system counts as sent to a disk
+/// (`write_bytes`) is useless: if its cache has large folios, a single byte counts as a whole
+/// folio.
+pub(super) fn written() -> Option<u64> {
     value(&fs::read_to_string("/proc/self/io").ok()?, "wchar")?.parse().ok()
 }
 

@@ -1,8 +1,9 @@
-//! Other durable queues that are installed here, doing the same work: as many tasks are claimed and completed, and each
-//! step is safe on disk before it is answered. For a claim, beanstalkd and NATS write nothing, so they do less.
+//! Other durable queues that are installed here, doing the same work: as many tasks are claimed and
+//! completed, and each step is safe on disk before it is answered. For a claim, beanstalkd and NATS
+//! write nothing, so they do less.
 //!
-//! Each is started in a directory of its own on a free port of this machine, called by blocking clients like ours in
-//! its own protocol, and stopped again.
+//! Each is started in a directory of its own on a free port of this machine, called by blocking
+//! clients like ours in its own protocol, and stopped again.
 
 mod beanstalkd;
 mod nats;
@@ -83,26 +84,32 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-pub struct Peers(Vec<(&'static Names, Box<dyn Peer>)>);
+pub(super) struct Peers(Vec<(&'static Names, Box<dyn Peer>)>);
 
 impl Peers {
-    pub fn new(bench: &mut Bench) -> anyhow::Result<Self> {
+    pub(super) fn new(bench: &mut Bench) -> anyhow::Result<Self> {
         const ALL: &[Kind] = &KINDS;
         let mut here = Vec::new();
         for kind in ALL {
             bench.begin(format_args!("{} is started", kind.names.rate));
             let name = kind.names.rate;
-            let started = (kind.start)(&mut bench.place).with_context(|| format!("{name} does not start"));
+            let started =
+                (kind.start)(&mut bench.place).with_context(|| format!("{name} does not start"));
             bench.found.push(match started {
                 Ok(Started::Here(peer, version)) => {
                     here.push((&kind.names, peer));
                     Found { name, version: Some(version), missing: None }
                 }
                 Ok(Started::Missing(Missing::Program(program))) => {
-                    let advice = format!("{program} is not installed; for instance: apt-get install {}", kind.package);
+                    let advice = format!(
+                        "{program} is not installed; for instance: apt-get install {}",
+                        kind.package
+                    );
                     Found { name, version: None, missing: Some(advice) }
                 }
-                Ok(Started::Missing(Missing::Other(reason))) => Found { name, version: None, missing: Some(reason) },
+                Ok(Started::Missing(Missing::Other(reason))) => {
+                    Found { name, version: None, missing: Some(reason) }
+                }
                 Err(error) => Found { name, version: None, missing: Some(format!("{error:#}")) },
             });
         }
@@ -117,12 +124,14 @@ impl Measure for Peers {
                 bench.begin(format_args!("{}, {clients} clients", names.rate));
                 let failed = measured(names, peer.as_mut(), clients, bench).err();
                 if let Some(error) = &failed
-                    && let Some(found) = bench.found.iter_mut().find(|found| found.name == names.rate)
+                    && let Some(found) =
+                        bench.found.iter_mut().find(|found| found.name == names.rate)
                 {
                     // What it did before stays in the figures.
                     let error = in_words(error);
-                    found.missing =
-                        Some(format!("it failed with {clients} clients and was left out from there: {error}"));
+                    found.missing = Some(format!(
+                        "it failed with {clients} clients and was left out from there: {error}"
+                    ));
                 }
                 failed.is_none()
             });
@@ -131,10 +140,16 @@ impl Measure for Peers {
     }
 }
 
-fn measured(names: &Names, peer: &mut dyn Peer, clients: usize, bench: &mut Bench) -> anyhow::Result<()> {
+fn measured(
+    names: &Names,
+    peer: &mut dyn Peer,
+    clients: usize,
+    bench: &mut Bench,
+) -> anyhow::Result<()> {
     let tasks = bench.size.work;
     peer.fill(tasks).context("it cannot be filled")?;
-    let workers = (0..clients).map(|number| peer.connect(number)).collect::<anyhow::Result<Vec<_>>>()?;
+    let workers =
+        (0..clients).map(|number| peer.connect(number)).collect::<anyhow::Result<Vec<_>>>()?;
     drive(workers, bench.size.span)?.record(bench, names, tasks);
     Ok(())
 }
@@ -150,7 +165,9 @@ fn program(name: &str, beside: &[PathBuf]) -> Option<PathBuf> {
 /// First line of the version that a program reports.
 fn version(program: &Path, option: &str) -> String {
     let output = Command::new(program).arg(option).stdin(Stdio::null()).output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
     text.lines().next().unwrap_or("unknown").chars().take(100).collect()
 }
 
@@ -195,7 +212,8 @@ impl Running {
 
     /// Whether it accepts connections. If it has ended, somebody else listens there.
     fn listens(&mut self) -> io::Result<bool> {
-        Ok(TcpStream::connect(("127.0.0.1", self.port)).is_ok() && self.process.try_wait()?.is_none())
+        Ok(TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+            && self.process.try_wait()?.is_none())
     }
 
     fn connect(&self) -> io::Result<BufReader<TcpStream>> {
@@ -250,7 +268,8 @@ mod tests {
         let port = free_port().expect("a port");
         let mut command = leashed(shell);
         command.args(["-c", "echo 'the disk is full'; echo 'I give up' >&2; exit 3"]);
-        let error = Running::start(shell, command, port).err().expect("it does not listen").to_string();
+        let error =
+            Running::start(shell, command, port).err().expect("it does not listen").to_string();
         for part in ["/bin/sh does not listen", "exit status: 3", "the disk is full\nI give up"] {
             assert!(error.contains(part), "{part}: {error}");
         }
@@ -295,7 +314,9 @@ mod tests {
     fn queue_that_is_lost_in_a_round_has_no_figures_of_it() {
         let mut bench = Bench::small();
         bench.found.push(Found { name: REDIS, version: Some("1".to_owned()), missing: None });
-        Peers(vec![(&KINDS[1].names, Box::new(Mortal))]).round(&mut bench).expect("the others go on");
+        Peers(vec![(&KINDS[1].names, Box::new(Mortal))])
+            .round(&mut bench)
+            .expect("the others go on");
         let missing = bench.found[0].missing.as_deref().unwrap_or_default();
         assert!(missing.ends_with("it has closed the connection"), "{missing}");
         assert!(bench.figures.list().is_empty());
@@ -310,7 +331,10 @@ mod tests {
             peers.round(&mut bench).expect("the others go on");
         }
         let missing = bench.found[0].missing.as_deref().unwrap_or_default();
-        assert!(missing.contains("with 1 clients") && missing.ends_with("the disk is full"), "{missing}");
+        assert!(
+            missing.contains("with 1 clients") && missing.ends_with("the disk is full"),
+            "{missing}"
+        );
         assert!(peers.0.is_empty());
     }
 }

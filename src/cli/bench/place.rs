@@ -29,23 +29,25 @@ const REGISTERED_AT_ONCE: usize = 500;
 const LASTING: &str = "/var/tmp";
 
 #[derive(Debug)]
-pub struct Place {
+pub(super) struct Place {
     base: TempDir,
     boards: usize,
 }
 
 /// Places that are allowed although others are better.
 #[derive(Clone, Copy, Default)]
-pub struct Allowed {
+pub(super) struct Allowed {
     pub memory: bool,
     pub network: bool,
 }
 
 impl Place {
     /// A directory in `parent` or, without one, in the first of the usual places that is on a disk.
-    pub fn new(parent: Option<&Path>, allowed: Allowed) -> anyhow::Result<Self> {
-        let usual = || [env::temp_dir(), PathBuf::from(LASTING), env::current_dir().unwrap_or_default()];
-        let is_disk = |path: &PathBuf| matches!(filesystem::kind(path).class, Class::Local | Class::Unknown);
+    pub(super) fn new(parent: Option<&Path>, allowed: Allowed) -> anyhow::Result<Self> {
+        let usual =
+            || [env::temp_dir(), PathBuf::from(LASTING), env::current_dir().unwrap_or_default()];
+        let is_disk =
+            |path: &PathBuf| matches!(filesystem::kind(path).class, Class::Local | Class::Unknown);
         let parent = match parent {
             Some(parent) => parent.to_owned(),
             None => usual().into_iter().find(is_disk).unwrap_or_else(env::temp_dir),
@@ -55,28 +57,34 @@ impl Place {
         }
         fs::create_dir_all(&parent)?;
         let base = tempfile::Builder::new().prefix("callboard-bench-").tempdir_in(&parent);
-        let base =
-            base.with_context(|| format!("nothing can be written in {}; name another --dir", parent.display()))?;
+        let base = base.with_context(|| {
+            format!("nothing can be written in {}; name another --dir", parent.display())
+        })?;
         Ok(Self { base, boards: 0 })
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.base.path()
     }
 
     /// A path at which nothing exists yet.
-    pub fn fresh(&mut self, what: &str) -> PathBuf {
+    pub(super) fn fresh(&mut self, what: &str) -> PathBuf {
         self.boards += 1;
         self.path().join(format!("{what}-{}", self.boards))
     }
 
     /// A new board with that many tasks and agents, named `worker-0` and so on.
-    pub fn board(&mut self, tasks: usize, agents: usize) -> anyhow::Result<Board> {
+    pub(super) fn board(&mut self, tasks: usize, agents: usize) -> anyhow::Result<Board> {
         self.board_of(tasks, agents, &json!({}))
     }
 
     /// A new board whose tasks also have the fields of `more`.
-    pub fn board_of(&mut self, tasks: usize, agents: usize, more: &Value) -> anyhow::Result<Board> {
+    pub(super) fn board_of(
+        &mut self,
+        tasks: usize,
+        agents: usize,
+        more: &Value,
+    ) -> anyhow::Result<Board> {
         let board = Board(self.fresh("board"));
         let handle = inside(&board);
         runtime()?.block_on(async {
@@ -86,8 +94,11 @@ impl Place {
                     let agent = json!({"agent_id": agent(number), "role": "worker"});
                     json!({"name": "register_agent", "arguments": agent})
                 };
-                let batch: Vec<_> = (first..agents.min(first + REGISTERED_AT_ONCE)).map(register).collect();
-                handle.call("apply_batch", json!({"operations": batch}), &Caller::default()).await?;
+                let batch: Vec<_> =
+                    (first..agents.min(first + REGISTERED_AT_ONCE)).map(register).collect();
+                handle
+                    .call("apply_batch", json!({"operations": batch}), &Caller::default())
+                    .await?;
             }
             anyhow::Ok(())
         })?;
@@ -100,8 +111,9 @@ impl Place {
 fn objection(found: &FileSystem, parent: &Path, allowed: Allowed) -> Option<String> {
     if found.class == Class::Memory && !allowed.memory {
         return Some(format!(
-            "{} is on {}, which a restart empties, so what a durable write takes there says nothing; name a directory \
-             on a disk with --dir, or pass --allow-memory to measure all the same",
+            "{} is on {}, which a restart empties, so what a durable write takes there says \
+             nothing; name a directory on a disk with --dir, or pass --allow-memory to measure \
+             all the same",
             parent.display(),
             found.name
         ));
@@ -111,11 +123,12 @@ fn objection(found: &FileSystem, parent: &Path, allowed: Allowed) -> Option<Stri
 
 /// The directory of a board, which is removed when this value is dropped.
 #[derive(Debug)]
-pub struct Board(PathBuf);
+pub(super) struct Board(PathBuf);
 
 impl Board {
-    /// Checkpoints the log. Otherwise some measured commit would have to write back all that filled the board.
-    pub fn settle(&self) -> anyhow::Result<()> {
+    /// Checkpoints the log. Otherwise some measured commit would have to write back all that filled
+    /// the board.
+    pub(super) fn settle(&self) -> anyhow::Result<()> {
         let journal = SqliteJournal::open(self)?;
         Ok(journal.settle(journal.head()?)?)
     }
@@ -137,7 +150,11 @@ impl Drop for Board {
 }
 
 /// Creates tasks with these numbers, which also have the fields of `more`.
-pub async fn create_tasks(handle: &Handle, numbers: Range<usize>, more: &Value) -> anyhow::Result<()> {
+pub(super) async fn create_tasks(
+    handle: &Handle,
+    numbers: Range<usize>,
+    more: &Value,
+) -> anyhow::Result<()> {
     let create = |number| {
         let description = format!("do thing {number}, and do it well");
         // Random ids would now and then collide on so large a board.
@@ -153,12 +170,12 @@ pub async fn create_tasks(handle: &Handle, numbers: Range<usize>, more: &Value) 
 }
 
 /// The id of an agent on such a board.
-pub fn agent(number: usize) -> String {
+pub(super) fn agent(number: usize) -> String {
     format!("worker-{number}")
 }
 
 /// A participant in this process.
-pub fn inside(board: &Path) -> Handle {
+pub(super) fn inside(board: &Path) -> Handle {
     participant::spawn(Options {
         dir: board.to_owned(),
         state_file: None,
@@ -172,8 +189,9 @@ pub fn inside(board: &Path) -> Handle {
     })
 }
 
-/// A command that runs this very program on `board`. A server does not end with its standard input, so it is `leashed`.
-pub fn callboard(board: &Path, is_server: bool) -> anyhow::Result<Command> {
+/// A command that runs this very program on `board`. A server does not end with its standard input,
+/// so it is `leashed`.
+pub(super) fn callboard(board: &Path, is_server: bool) -> anyhow::Result<Command> {
     let program = env::current_exe()?;
     let mut command = if is_server { leashed(&program) } else { Command::new(program) };
     // Outside of any repository, of which a claim would read branch and commit.
@@ -184,8 +202,8 @@ pub fn callboard(board: &Path, is_server: bool) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// A script that becomes the program given to it, next to a process that ends the program if standard input ends
-/// without a line.
+/// A script that becomes the program given to it, next to a process that ends the program if
+/// standard input ends without a line.
 const LEASH: &str = r#"
     exec 3<&0
     (
@@ -198,9 +216,9 @@ const LEASH: &str = r#"
     )
     exec "$@" 0</dev/null 3<&-"#;
 
-/// A command that runs `program` as a server which does not outlive this process, however this process ends. Its
-/// standard input is the leash, and must stay open.
-pub fn leashed(program: &Path) -> Command {
+/// A command that runs `program` as a server which does not outlive this process, however this
+/// process ends. Its standard input is the leash, and must stay open.
+pub(super) fn leashed(program: &Path) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", LEASH, "sh"]).arg(program).stdin(Stdio::piped());
     // What is typed on the terminal is for this process.
@@ -208,14 +226,16 @@ pub fn leashed(program: &Path) -> Command {
     command
 }
 
-/// Releases the leash, so that it kills nothing; to be called before the server ends, as its process id may be reused.
-pub fn unleash(leash: &mut Option<ChildStdin>) {
+/// Releases the leash, so that it kills nothing; to be called before the server ends, as its
+/// process id may be reused.
+pub(super) fn unleash(leash: &mut Option<ChildStdin>) {
     if let Some(mut leash) = leash.take() {
         drop(leash.write_all(b"\n"));
     }
 }
 
-/// A script that removes a directory. It tries for longer than the leash waits for a server that does not end.
+/// A script that removes a directory. It tries for longer than the leash waits for a server that
+/// does not end.
 const CLEAR: &str = r#"
     trap '' INT TERM HUP
     look=0
@@ -223,9 +243,9 @@ const CLEAR: &str = r#"
     rm -rf -- "$1" || echo "callboard: $1 could not be removed; remove it yourself" >&2
     exit "$2""#;
 
-/// Replaces this process with one that removes `path`, where ending processes may still write. Returns only if it
-/// failed, with the reason.
-pub fn become_nothing(path: &Path, exit: i32) -> std::io::Error {
+/// Replaces this process with one that removes `path`, where ending processes may still write.
+/// Returns only if it failed, with the reason.
+pub(super) fn become_nothing(path: &Path, exit: i32) -> std::io::Error {
     Command::new("/bin/sh").args(["-c", CLEAR, "sh"]).arg(path).arg(exit.to_string()).exec()
 }
 
@@ -242,7 +262,8 @@ mod tests {
         if filesystem::kind(memory).class != Class::Memory {
             return;
         }
-        let error = Place::new(Some(memory), Allowed::default()).expect_err("it is in memory").to_string();
+        let error =
+            Place::new(Some(memory), Allowed::default()).expect_err("it is in memory").to_string();
         for part in ["/dev/shm", "tmpfs", "--dir", "--allow-memory"] {
             assert!(error.contains(part), "{part}: {error}");
         }
@@ -252,7 +273,8 @@ mod tests {
     #[test]
     fn network_is_no_place_for_boards_unless_allowed() {
         let found = FileSystem { name: "nfs".to_owned(), class: Class::Network };
-        let objection = |network| objection(&found, Path::new("/far"), Allowed { memory: false, network });
+        let objection =
+            |network| objection(&found, Path::new("/far"), Allowed { memory: false, network });
         assert!(objection(false).is_some_and(|text| text.contains("--allow-network-filesystem")));
         assert_eq!(objection(true), None);
         // Otherwise each process would refuse what was allowed.

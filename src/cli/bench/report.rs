@@ -14,7 +14,7 @@ use crate::cli::print::{Column, Page, Tone};
 /// Version of the JSON format.
 const FORMAT: u32 = 1;
 
-pub struct Report {
+pub(super) struct Report {
     machine: Machine,
     load_before: Option<[f64; 3]>,
     load_after: Option<[f64; 3]>,
@@ -27,7 +27,11 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn of(bench: &Bench, load_before: Option<[f64; 3]>, failure: Option<anyhow::Error>) -> Self {
+    pub(super) fn of(
+        bench: &Bench,
+        load_before: Option<[f64; 3]>,
+        failure: Option<anyhow::Error>,
+    ) -> Self {
         let (beside_peers, not_measured) = against_peers(bench);
         let are_peers_missing = beside_peers.is_empty() && !not_measured.is_empty();
         Self {
@@ -42,11 +46,11 @@ impl Report {
     }
 
     /// Whether there are goals for what was asked for, and all are met.
-    pub fn passes(&self) -> bool {
+    pub(super) fn passes(&self) -> bool {
         !self.goals.is_empty() && !self.are_peers_missing && self.goals.iter().all(Goal::is_met)
     }
 
-    pub fn value(&self, bench: &Bench) -> Value {
+    pub(super) fn value(&self, bench: &Bench) -> Value {
         json!({
             "format": FORMAT,
             "callboard": env!("CARGO_PKG_VERSION"),
@@ -64,14 +68,20 @@ impl Report {
         })
     }
 
-    pub fn page(&self, bench: &Bench, coloured: bool) -> Page {
+    pub(super) fn page(&self, bench: &Bench, coloured: bool) -> Page {
         let mut page = Page::new(coloured, SystemClock.wall());
         let machine = &self.machine;
         let memory = machine.memory_gib.map(|size| format!(", {size} GiB")).unwrap_or_default();
         let cpu = machine.cpu.as_deref().unwrap_or("processor unknown");
-        page.line(format_args!("{} × {cpu}{memory}; {}; {}", machine.cpus, machine.kernel, machine.file_system));
+        page.line(format_args!(
+            "{} × {cpu}{memory}; {}; {}",
+            machine.cpus, machine.kernel, machine.file_system
+        ));
         if let (Some([before, ..]), Some([after, ..])) = (self.load_before, self.load_after) {
-            page.line(format_args!("load average {before} before, {after} after; {} rounds", bench.size.rounds));
+            page.line(format_args!(
+                "load average {before} before, {after} after; {} rounds",
+                bench.size.rounds
+            ));
         }
         if let Some(failure) = &self.failure {
             page.marked("broken off:", Tone::Bad, format_args!("{failure:#}"));
@@ -85,7 +95,10 @@ impl Report {
         for part in parts {
             page.line("");
             let rows = bench.figures.list().iter().filter(|figure| figure.key.part == part);
-            page.table([part, "tasks", "clients", "median", "p99", "rounds", "unit"], rows.map(row));
+            page.table(
+                [part, "tasks", "clients", "median", "p99", "rounds", "unit"],
+                rows.map(row),
+            );
         }
         for refusal in &bench.refusals {
             let clients = refusal.key.clients.unwrap_or_default();
@@ -99,17 +112,24 @@ impl Report {
         }
         if !self.goals.is_empty() {
             page.line("");
-            page.table(["goal", "found", "", "limit", "aim", "verdict"], self.goals.iter().map(goal_row));
+            page.table(
+                ["goal", "found", "", "limit", "aim", "verdict"],
+                self.goals.iter().map(goal_row),
+            );
         }
         if !bench.found.is_empty() {
             page.line("");
         }
         for peer in &bench.found {
             match (&peer.version, &peer.missing) {
-                (Some(_), Some(reason)) => page.marked("failed:", Tone::Bad, format_args!("{}: {reason}", peer.name)),
-                (None, Some(reason)) => {
-                    page.marked("not measured:", Tone::Waiting, format_args!("{}: {reason}", peer.name))
+                (Some(_), Some(reason)) => {
+                    page.marked("failed:", Tone::Bad, format_args!("{}: {reason}", peer.name))
                 }
+                (None, Some(reason)) => page.marked(
+                    "not measured:",
+                    Tone::Waiting,
+                    format_args!("{}: {reason}", peer.name),
+                ),
                 (version, None) => page.field(peer.name, version.as_deref().unwrap_or("unknown")),
             }
         }
@@ -119,8 +139,11 @@ impl Report {
 
 fn row(figure: &Figure) -> [Column; 7] {
     let count = |number: Option<usize>| number.map(grouped).unwrap_or_default();
-    let shown = |number: Option<f64>| number.map(|number| in_unit(number, figure.unit)).unwrap_or_default();
-    let spread = figure.spread().map(|(low, high)| [low, high].map(|one| in_unit(one, figure.unit)).join(" … "));
+    let shown =
+        |number: Option<f64>| number.map(|number| in_unit(number, figure.unit)).unwrap_or_default();
+    let spread = figure
+        .spread()
+        .map(|(low, high)| [low, high].map(|one| in_unit(one, figure.unit)).join(" … "));
     // One value per round has no 99th percentile.
     let p99 = figure.quantile(99).filter(|_| figure.unit == Unit::Micros);
     let unit = match figure.unit {
@@ -176,7 +199,7 @@ fn short(number: f64) -> String {
 }
 
 /// The number with separators: `1234567` as `1,234,567`.
-pub fn grouped(number: usize) -> String {
+pub(super) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     groups.join(",")
@@ -188,9 +211,13 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_in_groups() {
-        for (number, text) in
-            [(0.4567, "0.46"), (12.34, "12.3"), (123.4, "123"), (1_234_567.8, "1,234,568"), (-1_234.0, "-1,234")]
-        {
+        for (number, text) in [
+            (0.4567, "0.46"),
+            (12.34, "12.3"),
+            (123.4, "123"),
+            (1_234_567.8, "1,234,568"),
+            (-1_234.0, "-1,234"),
+        ] {
             assert_eq!(short(number), text);
         }
         assert_eq!(grouped(1_000), "1,000");

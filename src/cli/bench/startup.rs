@@ -12,19 +12,19 @@ use super::{Bench, Measure, machine};
 use crate::statefile;
 
 const PART: &str = "start";
-pub const START: Key = Key::new(PART, "start to first reply");
-pub const PARSE: Key = Key::new(PART, "serde_json parses the state file");
-pub const MEMORY: Key = Key::new(PART, "memory for a task");
+pub(super) const START: Key = Key::new(PART, "start to first reply");
+pub(super) const PARSE: Key = Key::new(PART, "serde_json parses the state file");
+pub(super) const MEMORY: Key = Key::new(PART, "memory for a task");
 const ALL_MEMORY: Key = Key::new(PART, "memory of a process");
 const FILE: Key = Key::new(PART, "size of the state file");
 
-pub struct Startup {
+pub(super) struct Startup {
     large: Board,
     small: Board,
 }
 
 impl Startup {
-    pub fn new(bench: &mut Bench) -> anyhow::Result<Self> {
+    pub(super) fn new(bench: &mut Bench) -> anyhow::Result<Self> {
         let tasks = bench.size.started;
         bench.begin(format_args!("a board of {tasks} tasks is made"));
         Ok(Self { large: bench.place.board(tasks, 1)?, small: bench.place.board(1, 1)? })
@@ -36,7 +36,9 @@ impl Measure for Startup {
         let tasks = bench.size.started;
         bench.begin(format_args!("starts at {tasks} tasks"));
         let mut memory = [None; 2];
-        for ((board, tasks), memory) in [(&self.small, 1), (&self.large, tasks)].into_iter().zip(&mut memory) {
+        for ((board, tasks), memory) in
+            [(&self.small, 1), (&self.large, tasks)].into_iter().zip(&mut memory)
+        {
             let start = Instant::now();
             let mut process = Stdio::start(board)?;
             process.call("get_status", "{}")?;

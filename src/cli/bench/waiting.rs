@@ -1,5 +1,5 @@
-//! What calls cost beside agents that wait for a task or clients that read the whole history, and what HTTP adds to a
-//! call.
+//! What calls cost beside agents that wait for a task or clients that read the whole history, and
+//! what HTTP adds to a call.
 
 use std::time::{Duration, Instant};
 
@@ -27,17 +27,17 @@ const ADDED: &str = "added";
 const TASKS: usize = 1_000;
 
 /// Operations and figures for what HTTP may add to a call.
-pub const OVER_HTTP: [(&str, Key); 4] = [
+pub(super) const OVER_HTTP: [(&str, Key); 4] = [
     ("get_status", Key::new(ADDED, "by MCP over HTTP to get_status")),
     ("get_status", Key::new(ADDED, "by JSON-RPC over HTTP to get_status")),
     ("create_task", Key::new(ADDED, "by MCP over HTTP to create_task")),
     ("create_task", Key::new(ADDED, "by JSON-RPC over HTTP to create_task")),
 ];
 
-pub struct Waiting(Runtime);
+pub(super) struct Waiting(Runtime);
 
 impl Waiting {
-    pub fn new() -> anyhow::Result<Self> {
+    pub(super) fn new() -> anyhow::Result<Self> {
         Ok(Self(Builder::new_multi_thread().enable_all().build()?))
     }
 }
@@ -76,7 +76,8 @@ async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> a
     for _ in 0..bench.size.samples {
         let read = call(handle, "get_status", json!({})).await?.1;
         let start = Instant::now();
-        let write = call(handle, "create_task", json!({"description": "for whoever waits"})).await?.1;
+        let write =
+            call(handle, "create_task", json!({"description": "for whoever waits"})).await?.1;
         bench.figures.times(READ.clients(waiting), [read]);
         bench.figures.times(WRITE.clients(waiting), [write]);
         if let Some(claimed) = claims.join_next().await {
@@ -90,15 +91,15 @@ async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> a
     Ok(())
 }
 
-/// Calls again while the participant is overloaded: on a busy machine, more calls may come at once than it accepts.
+/// Calls again while the participant is overloaded: on a busy machine, more calls may come at once
+/// than it accepts.
 async fn insist(handle: &Handle, operation: &str, arguments: Value) -> Result<Value, CallError> {
     const MOMENT: Duration = Duration::from_millis(1);
     const PATIENCE: Duration = Duration::from_secs(30);
     let start = Instant::now();
     loop {
         let answer = handle.call(operation, arguments.clone(), &Caller::default()).await;
-        let is_overloaded =
-            matches!(&answer, Err(CallError::Failed(error)) if matches!(**error, BoardError::Overloaded { .. }));
+        let is_overloaded = matches!(&answer, Err(CallError::Failed(error)) if matches!(**error, BoardError::Overloaded { .. }));
         if !is_overloaded || start.elapsed() > PATIENCE {
             return answer;
         }
@@ -107,11 +108,15 @@ async fn insist(handle: &Handle, operation: &str, arguments: Value) -> Result<Va
 }
 
 /// Measures one caller while several clients read all events from the beginning.
-async fn beside_listeners(handle: &Handle, count: usize, events: usize, bench: &mut Bench) -> anyhow::Result<()> {
+async fn beside_listeners(
+    handle: &Handle,
+    count: usize,
+    events: usize,
+    bench: &mut Bench,
+) -> anyhow::Result<()> {
     const AT_ONCE: usize = 500;
     for first in (0..events).step_by(AT_ONCE) {
-        let create =
-            |number| json!({"name": "create_task", "arguments": {"description": format!("do thing {number}")}});
+        let create = |number| json!({"name": "create_task", "arguments": {"description": format!("do thing {number}")}});
         let all: Vec<_> = (first..first + AT_ONCE).map(create).collect();
         call(handle, "apply_batch", json!({"operations": all})).await?;
     }
@@ -124,7 +129,11 @@ async fn beside_listeners(handle: &Handle, count: usize, events: usize, bench: &
             let mut listener = handle.listen(Some(0), EventFilter::default()).await?;
             for seq in 1..=head {
                 let item = listener.next().await.map_err(|error| anyhow!("{}", error.message()))?;
-                ensure!(item.recorded.seq == seq, "event {} came in the place of {seq}", item.recorded.seq);
+                ensure!(
+                    item.recorded.seq == seq,
+                    "event {} came in the place of {seq}",
+                    item.recorded.seq
+                );
             }
             Ok(())
         });
@@ -144,7 +153,7 @@ async fn beside_listeners(handle: &Handle, count: usize, events: usize, bench: &
 }
 
 /// The same operation in this process and over HTTP, in turns.
-pub struct OverHttp {
+pub(super) struct OverHttp {
     runtime: Runtime,
     /// Each has a board of its own, so that neither reads what the other wrote.
     near: Handle,
@@ -154,7 +163,7 @@ pub struct OverHttp {
 }
 
 impl OverHttp {
-    pub fn new(bench: &mut Bench) -> anyhow::Result<Self> {
+    pub(super) fn new(bench: &mut Bench) -> anyhow::Result<Self> {
         let boards = [bench.place.board(TASKS, 1)?, bench.place.board(TASKS, 1)?];
         let (near, far) = (inside(&boards[0]), Server::start(&boards[1])?);
         Ok(Self { runtime: Builder::new_current_thread().build()?, near, far, _boards: boards })
@@ -164,7 +173,8 @@ impl OverHttp {
 impl Measure for OverHttp {
     fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
         bench.begin("what HTTP adds");
-        let mut doors: [Box<dyn Client>; 2] = [Box::new(self.far.tools()?), Box::new(self.far.methods()?)];
+        let mut doors: [Box<dyn Client>; 2] =
+            [Box::new(self.far.tools()?), Box::new(self.far.methods()?)];
         for pair in OVER_HTTP.chunks(doors.len()) {
             for _ in 0..bench.size.samples {
                 let operation = pair[0].0;
@@ -177,9 +187,13 @@ impl Measure for OverHttp {
                 for (door, (_, key)) in doors.iter_mut().zip(pair) {
                     let start = Instant::now();
                     door.call(operation, &text).map_err(|error| self.far.ended(&error))?;
-                    // Each is compared with its neighbour in time, because a durable write takes longer when the
-                    // machine is busy.
-                    bench.figures.add(key.tasks(TASKS), Unit::Micros, [micros(start.elapsed()) - micros(inner)]);
+                    // Each is compared with its neighbour in time, because a durable write takes
+                    // longer when the machine is busy.
+                    bench.figures.add(
+                        key.tasks(TASKS),
+                        Unit::Micros,
+                        [micros(start.elapsed()) - micros(inner)],
+                    );
                 }
             }
         }
@@ -188,6 +202,6 @@ impl Measure for OverHttp {
 }
 
 /// The figures of [`OVER_HTTP`].
-pub fn added() -> impl Iterator<Item = Key> {
+pub(super) fn added() -> impl Iterator<Item = Key> {
     OVER_HTTP.into_iter().map(|(_, key)| key.tasks(TASKS))
 }

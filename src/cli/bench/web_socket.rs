@@ -14,11 +14,11 @@ const PONG: u8 = 10;
 const LAST: u8 = 0x80;
 const MASKED: u8 = 0x80;
 
-pub struct WebSocket(BufReader<TcpStream>);
+pub(super) struct WebSocket(BufReader<TcpStream>);
 
 impl WebSocket {
     /// Opens a WebSocket on a new connection; `head` holds the header lines that authorize it.
-    pub fn open(mut stream: BufReader<TcpStream>, head: &str) -> anyhow::Result<Self> {
+    pub(super) fn open(mut stream: BufReader<TcpStream>, head: &str) -> anyhow::Result<Self> {
         let request = format!(
             "GET /rpc HTTP/1.1\r\n{head}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -89,8 +89,8 @@ impl Client for WebSocket {
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
         self.send(TEXT, method(operation, arguments).as_bytes())?;
         let message = self.receive()?;
-        let answer: MethodAnswer =
-            serde_json::from_slice(&message).with_context(|| String::from_utf8_lossy(&message).into_owned())?;
+        let answer: MethodAnswer = serde_json::from_slice(&message)
+            .with_context(|| String::from_utf8_lossy(&message).into_owned())?;
         answer.reply(operation)
     }
 }

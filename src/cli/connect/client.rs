@@ -1,4 +1,5 @@
-//! The clients: where each keeps its configuration, what an entry looks like there, and how it is used.
+//! The clients: where each keeps its configuration, what an entry looks like there, and how it is
+//! used.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::http::TOKEN_FILE;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Client {
+pub(crate) enum Client {
     Claude,
     Codex,
     Gemini,
@@ -65,8 +66,8 @@ impl Client {
             // Without it, no tool is allowed.
             Self::Copilot => entry.suggest("tools", vec!["*".to_owned()]),
             Self::Opencode => entry.suggest("enabled", true).suggest("timeout", OPENCODE_TIMEOUT),
-            // Codex passes on a dozen variables of its own choice. Its newest defaults are 30 s and 300 s, but 10 s
-            // and 60 s in older versions.
+            // Codex passes on a dozen variables of its own choice. Its newest defaults are 30 s and
+            // 300 s, but 10 s and 60 s in older versions.
             Self::Codex => entry
                 .suggest("env_vars", vec!["COORDINATION_DIR".to_owned()])
                 .suggest("startup_timeout_sec", 30)
@@ -76,7 +77,8 @@ impl Client {
     }
 
     pub(super) fn remote_entry(self, url: &str) -> anyhow::Result<Entry> {
-        let authorization = |token: &str| Setting::Field("Authorization", format!("Bearer {token}"));
+        let authorization =
+            |token: &str| Setting::Field("Authorization", format!("Bearer {token}"));
         let entry = Entry::remote();
         Ok(match self {
             Self::Claude => entry
@@ -100,20 +102,20 @@ impl Client {
                 .require("bearer_token_env_var", TOKEN_VARIABLE)
                 .suggest("startup_timeout_sec", 30)
                 .suggest("tool_timeout_sec", 300),
-            Self::Gemini => {
-                entry.require("httpUrl", url).require("headers", authorization(&format!("${TOKEN_VARIABLE}")))
-            }
-            Self::Cursor => {
-                entry.require("url", url).require("headers", authorization(&format!("${{env:{TOKEN_VARIABLE}}}")))
-            }
+            Self::Gemini => entry
+                .require("httpUrl", url)
+                .require("headers", authorization(&format!("${TOKEN_VARIABLE}"))),
+            Self::Cursor => entry
+                .require("url", url)
+                .require("headers", authorization(&format!("${{env:{TOKEN_VARIABLE}}}"))),
             Self::Vscode => entry
                 .require("type", "http")
                 .require("url", url)
                 .require("headers", authorization(&format!("${{input:{}}}", TOKEN.id)))
                 .ask(TOKEN),
             Self::Zed => bail!(
-                "Zed sends a header as it stands in its settings, and the token does not belong there; let it start \
-                 callboard itself: `callboard connect zed`"
+                "Zed sends a header as it stands in its settings, and the token does not belong \
+                 there; let it start callboard itself: `callboard connect zed`"
             ),
         })
     }
@@ -129,13 +131,15 @@ impl Client {
         }
     }
 
-    /// What the client's own parser takes: plain JSON (Claude Code, Copilot CLI), comments too (Gemini CLI), or also trailing commas
-    /// (the editors). None means TOML.
+    /// What the client's own parser takes: plain JSON (Claude Code, Copilot CLI), comments too
+    /// (Gemini CLI), or also trailing commas (the editors). None means TOML.
     pub(super) fn dialect(self) -> Option<Dialect> {
         match self {
             Self::Claude | Self::Copilot => Some(Dialect::Plain),
             Self::Gemini => Some(Dialect::Comments),
-            Self::Cursor | Self::Opencode | Self::Vscode | Self::Zed => Some(Dialect::TrailingCommas),
+            Self::Cursor | Self::Opencode | Self::Vscode | Self::Zed => {
+                Some(Dialect::TrailingCommas)
+            }
             Self::Codex => None,
         }
     }
@@ -147,7 +151,8 @@ impl Client {
         }
     }
 
-    /// Arguments of the server's entry in a file with this `text`; empty if there is none, or none that can be read.
+    /// Arguments of the server's entry in a file with this `text`; empty if there is none, or none
+    /// that can be read.
     pub(super) fn arguments(self, text: &str) -> Vec<String> {
         match self.dialect() {
             Some(dialect) if self == Self::Opencode => {
@@ -163,33 +168,55 @@ impl Client {
         match self {
             Self::Vscode => {
                 let file = board.join(TOKEN_FILE);
-                format!("start `callboard serve`; {next}; paste the token from {} when asked", file.display())
+                format!(
+                    "start `callboard serve`; {next}; paste the token from {} when asked",
+                    file.display()
+                )
             }
             _ => {
                 let export = export_token(board);
-                format!("start `callboard serve`; in the shell that starts the client: {export}; {next}")
+                format!(
+                    "start `callboard serve`; in the shell that starts the client: {export}; \
+                     {next}"
+                )
             }
         }
     }
 
     pub(super) fn next(self) -> &'static str {
         match self {
-            Self::Claude => "restart Claude Code in this project and approve the server `callboard` (/mcp shows it)",
+            Self::Claude => {
+                "restart Claude Code in this project and approve the server `callboard` (/mcp \
+                 shows it)"
+            }
             Self::Codex => {
-                "restart Codex; it reads a project's configuration only if the project is trusted (/mcp shows the \
-                 server `callboard`; --global configures every project)"
+                "restart Codex; it reads a project's configuration only if the project is trusted \
+                 (/mcp shows the server `callboard`; --global configures every project)"
             }
             Self::Gemini => {
-                "restart Gemini CLI in this folder and trust it if asked (/mcp shows the server `callboard`)"
+                "restart Gemini CLI in this folder and trust it if asked (/mcp shows the server \
+                 `callboard`)"
             }
             Self::Copilot => {
-                "restart Copilot CLI in this repository and trust it if asked (/mcp shows the server `callboard`); the \
-                 hooks that it reads are those of Claude Code: `callboard connect claude --hooks`"
+                "restart Copilot CLI in this repository and trust it if asked (/mcp shows the \
+                 server `callboard`); the hooks that it reads are those of Claude Code: `callboard \
+                 connect claude --hooks`"
             }
-            Self::Opencode => "restart opencode in this project (`opencode mcp list` shows the server `callboard`)",
-            Self::Cursor => "restart Cursor and switch the server `callboard` on in its settings, under MCP",
-            Self::Vscode => "open .vscode/mcp.json in VS Code, choose Start above `callboard`, and use agent mode",
-            Self::Zed => "open the project in Zed and trust it; the agent panel's settings show the server `callboard`",
+            Self::Opencode => {
+                "restart opencode in this project (`opencode mcp list` shows the server \
+                 `callboard`)"
+            }
+            Self::Cursor => {
+                "restart Cursor and switch the server `callboard` on in its settings, under MCP"
+            }
+            Self::Vscode => {
+                "open .vscode/mcp.json in VS Code, choose Start above `callboard`, and use agent \
+                 mode"
+            }
+            Self::Zed => {
+                "open the project in Zed and trust it; the agent panel's settings show the server \
+                 `callboard`"
+            }
         }
     }
 
@@ -201,7 +228,7 @@ impl Client {
     }
 
     /// The client's name as people know it.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
             Self::Codex => "Codex",
@@ -215,17 +242,23 @@ impl Client {
     }
 
     /// What to type so that a session works on the board.
-    pub fn prompt(self) -> &'static str {
+    pub(crate) fn prompt(self) -> &'static str {
         match self {
-            Self::Claude => "type `/mcp__callboard__work`; `/mcp__callboard__lead GOAL` has it plan and lead",
+            Self::Claude => {
+                "type `/mcp__callboard__work`; `/mcp__callboard__lead GOAL` has it plan and lead"
+            }
             Self::Gemini => "type `/work`; `/lead --goal=\"GOAL\"` has it plan and lead",
             Self::Opencode => "type `/callboard:work`; `/callboard:lead GOAL` has it plan and lead",
-            Self::Vscode => "type `/mcp.callboard.work`; `/mcp.callboard.lead` has it plan and lead",
-            Self::Cursor | Self::Zed => "type `/` and choose `work` of callboard; `lead` has it plan and lead",
+            Self::Vscode => {
+                "type `/mcp.callboard.work`; `/mcp.callboard.lead` has it plan and lead"
+            }
+            Self::Cursor | Self::Zed => {
+                "type `/` and choose `work` of callboard; `lead` has it plan and lead"
+            }
             // They have no prompts of MCP servers. The server's instructions say the rest.
             Self::Codex | Self::Copilot => {
-                "type `Work on the callboard until its verdict is finished`; `Lead this goal on the callboard: GOAL` has \
-                 it plan and lead"
+                "type `Work on the callboard until its verdict is finished`; `Lead this goal on \
+                 the callboard: GOAL` has it plan and lead"
             }
         }
     }
@@ -244,16 +277,20 @@ impl Client {
         }
     }
 
-    pub fn is_installed(self, path: Option<&OsStr>, home: Option<&Path>) -> bool {
+    pub(crate) fn is_installed(self, path: Option<&OsStr>, home: Option<&Path>) -> bool {
         let (programs, homes) = self.traces();
         let dirs: Vec<_> = path.into_iter().flat_map(std::env::split_paths).collect();
         let is_program = |name: &&str| dirs.iter().any(|dir| dir.join(name).is_file());
-        programs.iter().any(is_program) || home.is_some_and(|home| homes.iter().any(|dir| home.join(dir).is_dir()))
+        programs.iter().any(is_program)
+            || home.is_some_and(|home| homes.iter().any(|dir| home.join(dir).is_dir()))
     }
 }
 
-/// Command that puts the token into the environment, to be run before what [`Client::next`] says. It works in any
-/// directory.
+/// Command that puts the token into the environment, to be run before what [`Client::next`] says.
+/// It works in any directory.
 pub(super) fn export_token(board: &Path) -> String {
-    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", quoted(&board.join(TOKEN_FILE).to_string_lossy()))
+    format!(
+        "export {TOKEN_VARIABLE}=\"$(cat {})\"",
+        quoted(&board.join(TOKEN_FILE).to_string_lossy())
+    )
 }

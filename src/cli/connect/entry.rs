@@ -1,17 +1,29 @@
 use std::fmt;
 
 /// Name of the server in every client's configuration.
-pub const SERVER: &str = "callboard";
+pub(super) const SERVER: &str = "callboard";
 
 /// Keys of a server behind a URL, in any client. None of them is valid beside a command.
-const REMOTE_KEYS: &[&str] = &["url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"];
+const REMOTE_KEYS: &[&str] =
+    &["url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"];
 
-/// Keys of a server that the client starts, or other keys for a URL. `type` is required by some clients.
-const LOCAL_KEYS: &[&str] =
-    &["type", "command", "args", "env", "env_vars", "envFile", "cwd", "url", "httpUrl", "serverUrl"];
+/// Keys of a server that the client starts, or other keys for a URL. `type` is required by some
+/// clients.
+const LOCAL_KEYS: &[&str] = &[
+    "type",
+    "command",
+    "args",
+    "env",
+    "env_vars",
+    "envFile",
+    "cwd",
+    "url",
+    "httpUrl",
+    "serverUrl",
+];
 
 /// The settings of one server, in the order in which a new entry lists them.
-pub struct Entry {
+pub(super) struct Entry {
     settings: Vec<(&'static str, Setting, Rule)>,
     /// Keys of the other kind of server, which are removed unless they have a setting here.
     unwanted: &'static [&'static str],
@@ -20,7 +32,7 @@ pub struct Entry {
 
 /// A secret that the client asks for once and keeps where it keeps secrets.
 #[derive(Clone, Copy)]
-pub struct Secret {
+pub(super) struct Secret {
     pub id: &'static str,
     pub description: &'static str,
 }
@@ -32,7 +44,7 @@ enum Rule {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Setting {
+pub(super) enum Setting {
     Text(String),
     List(Vec<String>),
     Number(u32),
@@ -42,7 +54,7 @@ pub enum Setting {
 }
 
 /// A configuration that holds the entry.
-pub struct Edited {
+pub(super) struct Edited {
     pub text: String,
     /// The entry was not there before.
     pub new: bool,
@@ -51,7 +63,7 @@ pub struct Edited {
 }
 
 /// An entry in a file whose format is preserved.
-pub trait Table {
+pub(super) trait Table {
     /// A value in one line, for people.
     fn shown(&self, key: &str) -> Option<String>;
     fn holds(&self, key: &str, setting: &Setting) -> bool;
@@ -61,37 +73,38 @@ pub trait Table {
 
 impl Entry {
     /// An entry for a server that the client starts.
-    pub fn local() -> Self {
+    pub(super) fn local() -> Self {
         Self { settings: Vec::new(), unwanted: REMOTE_KEYS, secret: None }
     }
 
     /// An entry for a server behind a URL.
-    pub fn remote() -> Self {
+    pub(super) fn remote() -> Self {
         Self { settings: Vec::new(), unwanted: LOCAL_KEYS, secret: None }
     }
 
-    pub fn ask(mut self, secret: Secret) -> Self {
+    pub(super) fn ask(mut self, secret: Secret) -> Self {
         self.secret = Some(secret);
         self
     }
 
-    pub fn require(mut self, key: &'static str, setting: impl Into<Setting>) -> Self {
+    pub(super) fn require(mut self, key: &'static str, setting: impl Into<Setting>) -> Self {
         self.settings.push((key, setting.into(), Rule::Required));
         self
     }
 
-    pub fn suggest(mut self, key: &'static str, setting: impl Into<Setting>) -> Self {
+    pub(super) fn suggest(mut self, key: &'static str, setting: impl Into<Setting>) -> Self {
         self.settings.push((key, setting.into(), Rule::Suggested));
         self
     }
 
-    pub fn required(&self) -> impl Iterator<Item = (&'static str, &Setting)> {
+    pub(super) fn required(&self) -> impl Iterator<Item = (&'static str, &Setting)> {
         let required = self.settings.iter().filter(|(.., rule)| matches!(rule, Rule::Required));
         required.map(|(key, setting, _)| (*key, setting))
     }
 
-    /// Merges the settings into the table. Everything else in it is the user's and stays. Returns what differed.
-    pub fn merge_into(&self, table: &mut impl Table) -> Vec<String> {
+    /// Merges the settings into the table. Everything else in it is the user's and stays. Returns
+    /// what differed.
+    pub(super) fn merge_into(&self, table: &mut impl Table) -> Vec<String> {
         let mut changes = Vec::new();
         for (key, setting, rule) in &self.settings {
             let before = table.shown(key);

@@ -15,20 +15,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// A client's configuration file, which may not exist yet.
-pub struct ConfigFile {
+pub(super) struct ConfigFile {
     /// Path as it was asked for.
     pub path: PathBuf,
     /// Path behind symbolic links.
     target: PathBuf,
     pub text: String,
     permissions: Option<Permissions>,
-    /// Lock on the file's directory, held until the file is replaced: of two writers, the second reads what the first
-    /// wrote.
+    /// Lock on the file's directory, held until the file is replaced: of two writers, the second
+    /// reads what the first wrote.
     _lock: Option<fs::File>,
 }
 
 impl ConfigFile {
-    pub fn open(path: PathBuf) -> anyhow::Result<Self> {
+    pub(super) fn open(path: PathBuf) -> anyhow::Result<Self> {
         let target = match fs::canonicalize(&path) {
             Ok(target) => target,
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -44,14 +44,25 @@ impl ConfigFile {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             found => Some(found?),
         };
-        ensure!(found.as_ref().is_none_or(|found| found.is_file()), "{} is not a file", path.display());
+        ensure!(
+            found.as_ref().is_none_or(|found| found.is_file()),
+            "{} is not a file",
+            path.display()
+        );
         let text = read(&target)?;
-        Ok(Self { path, text, target, permissions: found.map(|found| found.permissions()), _lock: lock })
+        Ok(Self {
+            path,
+            text,
+            target,
+            permissions: found.map(|found| found.permissions()),
+            _lock: lock,
+        })
     }
 
-    /// Replaces the file, whole or not at all: the client may be reading, and a crash must not leave it without
-    /// configuration. Returns `false`, and writes nothing, if somebody else has changed it meanwhile.
-    pub fn replace(&self, text: &str) -> anyhow::Result<bool> {
+    /// Replaces the file, whole or not at all: the client may be reading, and a crash must not
+    /// leave it without configuration. Returns `false`, and writes nothing, if somebody else
+    /// has changed it meanwhile.
+    pub(super) fn replace(&self, text: &str) -> anyhow::Result<bool> {
         let dir = self.target.parent().unwrap_or(Path::new("."));
         let place = || format!("cannot write {}", self.target.display());
         let mut file = tempfile::Builder::new()
@@ -74,9 +85,9 @@ impl ConfigFile {
 }
 
 impl ConfigFile {
-    /// Removes the file, and its directory if that is then empty. Returns `false` and removes nothing if another program
-    /// has changed the file since it was read.
-    pub fn delete(&self) -> anyhow::Result<bool> {
+    /// Removes the file, and its directory if that is then empty. Returns `false` and removes
+    /// nothing if another program has changed the file since it was read.
+    pub(super) fn delete(&self) -> anyhow::Result<bool> {
         if read(&self.target)? != self.text {
             return Ok(false);
         }
@@ -91,8 +102,9 @@ impl ConfigFile {
     }
 }
 
-/// Whether the lock was taken, so that others that connect wait. Without it, because the file system has no locks or
-/// somebody keeps this one, the work goes on: a change is noticed before the file is replaced.
+/// Whether the lock was taken, so that others that connect wait. Without it, because the file
+/// system has no locks or somebody keeps this one, the work goes on: a change is noticed before the
+/// file is replaced.
 fn locked(dir: &fs::File) -> bool {
     let began = Instant::now();
     loop {
@@ -105,7 +117,7 @@ fn locked(dir: &fs::File) -> bool {
 }
 
 /// The text of the file; empty if there is none.
-pub fn read(path: &Path) -> anyhow::Result<String> {
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     match fs::File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
@@ -114,5 +126,6 @@ pub fn read(path: &Path) -> anyhow::Result<String> {
     if bytes.len() as u64 > LIMIT {
         bail!("{} has more than {LIMIT} bytes; nothing was written", path.display());
     }
-    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8; nothing was written", path.display()))
+    String::from_utf8(bytes)
+        .with_context(|| format!("{} is not UTF-8; nothing was written", path.display()))
 }

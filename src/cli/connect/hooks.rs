@@ -1,4 +1,5 @@
-//! The hooks that run `callboard hook`, in the format that three clients share: groups of commands for each event.
+//! The hooks that run `callboard hook`, in the format that three clients share: groups of commands
+//! for each event.
 
 use std::path::Path;
 
@@ -25,11 +26,13 @@ const fn hook(event: &'static str, run: &'static str) -> Hook {
 }
 
 /// Hook for Claude Code's tools that change a file.
-const EDITS: Hook = Hook { event: "PreToolUse", run: "guard", matcher: Some("Edit|Write|MultiEdit|NotebookEdit") };
-/// Timeout for a hook, which answers within two seconds; the client waits longer only if it cannot be started.
+const EDITS: Hook =
+    Hook { event: "PreToolUse", run: "guard", matcher: Some("Edit|Write|MultiEdit|NotebookEdit") };
+/// Timeout for a hook, which answers within two seconds; the client waits longer only if it cannot
+/// be started.
 const TIMEOUT_SECONDS: u32 = 5;
 
-pub struct Hooks<'a> {
+pub(super) struct Hooks<'a> {
     format: &'static Format,
     /// The program, quoted for a shell.
     program: String,
@@ -97,7 +100,7 @@ static GEMINI: Format = Format {
 };
 
 impl<'a> Hooks<'a> {
-    pub fn new(client: Client, exe: &Path, line: Line<'a>) -> anyhow::Result<Self> {
+    pub(super) fn new(client: Client, exe: &Path, line: Line<'a>) -> anyhow::Result<Self> {
         // A hook without --agent finds the session's agent itself.
         let agent = if line.agent == Choice::Named(AUTO) { Choice::Dropped } else { line.agent };
         let line = Line { agent, ..line };
@@ -108,15 +111,16 @@ impl<'a> Hooks<'a> {
     fn command(&self, run: &str, before: &str) -> anyhow::Result<String> {
         let words = self.line.words(&["hook", run], &shell_words(before).unwrap_or_default())?;
         let words = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        // If callboard is missing or too old for hooks, nobody should be bothered, least of all by exit code 2, which
-        // blocks.
+        // If callboard is missing or too old for hooks, nobody should be bothered, least of all by
+        // exit code 2, which blocks.
         Ok(format!("{} {words} || true", self.program))
     }
 
     /// Adds missing hooks and updates ours. Comments, order and layout of the rest stay.
-    pub fn put_into(&self, text: &str) -> anyhow::Result<Edited> {
+    pub(super) fn put_into(&self, text: &str) -> anyhow::Result<Edited> {
         let (text, (new, changes)) = json::change(text, self.format.dialect, |root| {
-            let events = root.object_value_or_create("hooks").context("`hooks` is not an object")?;
+            let events =
+                root.object_value_or_create("hooks").context("`hooks` is not an object")?;
             let (mut added, mut changes) = (0, Vec::new());
             for hook in self.format.hooks {
                 let event = hook.event;
@@ -145,14 +149,16 @@ impl<'a> Hooks<'a> {
             let groups = value["hooks"][event].as_array().into_iter().flatten();
             let mut hooks = groups.filter_map(|group| group["hooks"].as_array()).flatten();
             let fresh = self.command(run, "")?;
-            let is_there = hooks.any(|hook| hook["command"].as_str().is_some_and(|one| is_ours(one, run, &fresh)));
+            let is_there = hooks
+                .any(|hook| hook["command"].as_str().is_some_and(|one| is_ours(one, run, &fresh)));
             ensure!(is_there, "`hooks` or `{event}` is there twice");
         }
         Ok(Edited { text, new, changes })
     }
 
-    /// The text without our hooks; none if there are none. Groups, events and `hooks` that hold nothing more go, too.
-    pub fn take_from(&self, text: &str) -> anyhow::Result<Option<String>> {
+    /// The text without our hooks; none if there are none. Groups, events and `hooks` that hold
+    /// nothing more go, too.
+    pub(super) fn take_from(&self, text: &str) -> anyhow::Result<Option<String>> {
         let (text, removed) = json::change(text, self.format.dialect, |root| {
             let Some(events) = root.object_value("hooks") else { return Ok(0) };
             let mut removed = 0;
@@ -178,7 +184,7 @@ impl<'a> Hooks<'a> {
     }
 
     /// The client's events that run our hooks.
-    pub fn events(&self) -> Vec<&'static str> {
+    pub(super) fn events(&self) -> Vec<&'static str> {
         self.format.hooks.iter().map(|hook| hook.event).collect()
     }
 
@@ -196,15 +202,15 @@ impl<'a> Hooks<'a> {
     }
 }
 
-pub fn project_file(client: Client) -> anyhow::Result<&'static str> {
+pub(super) fn project_file(client: Client) -> anyhow::Result<&'static str> {
     Ok(format(client)?.project_file)
 }
 
-pub fn exist_for(client: Client) -> bool {
+pub(super) fn exist_for(client: Client) -> bool {
     format(client).is_ok()
 }
 
-pub fn next(client: Client) -> &'static str {
+pub(super) fn next(client: Client) -> &'static str {
     format(client).map_or("", |format| format.next)
 }
 
@@ -214,18 +220,23 @@ fn format(client: Client) -> anyhow::Result<&'static Format> {
         Client::Codex => Ok(&CODEX),
         Client::Gemini => Ok(&GEMINI),
         Client::Copilot => bail!(
-            "callboard writes hooks for claude, codex and gemini; Copilot CLI reads those of Claude Code: `callboard \
-             connect claude --hooks`"
+            "callboard writes hooks for claude, codex and gemini; Copilot CLI reads those of \
+             Claude Code: `callboard connect claude --hooks`"
         ),
         Client::Cursor | Client::Opencode | Client::Vscode | Client::Zed => {
-            bail!("callboard writes hooks for claude, codex and gemini; other clients have none, or of another form")
+            bail!(
+                "callboard writes hooks for claude, codex and gemini; other clients have none, or \
+                 of another form"
+            )
         }
     }
 }
 
-/// The `command` property of the hook that runs ours, in its `fresh` or an earlier form, and its value.
+/// The `command` property of the hook that runs ours, in its `fresh` or an earlier form, and its
+/// value.
 fn find(groups: &CstArray, run: &str, fresh: &str) -> Option<(CstObjectProp, String)> {
-    let hooks = groups.elements().into_iter().filter_map(|group| group.as_object()?.array_value("hooks"));
+    let hooks =
+        groups.elements().into_iter().filter_map(|group| group.as_object()?.array_value("hooks"));
     let mut hooks = hooks.flat_map(|hooks| hooks.elements()).filter_map(|hook| hook.as_object());
     hooks.find_map(|hook: CstObject| {
         let property = hook.get("command")?;
@@ -234,8 +245,8 @@ fn find(groups: &CstArray, run: &str, fresh: &str) -> Option<(CstObjectProp, Str
     })
 }
 
-/// Whether the command runs `callboard hook RUN`, wherever it is and for whichever board, and nothing else; one that
-/// does more is the user's.
+/// Whether the command runs `callboard hook RUN`, wherever it is and for whichever board, and
+/// nothing else; one that does more is the user's.
 fn is_ours(command: &str, run: &str, fresh: &str) -> bool {
     command == fresh || shell_words(command).is_some_and(|words| line::runs(&words, &["hook", run]))
 }

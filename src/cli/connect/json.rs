@@ -9,17 +9,23 @@ use crate::bom;
 
 /// What a client's own parser accepts. A file that the client cannot read is refused here, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dialect {
+pub(super) enum Dialect {
     Plain,
     Comments,
     TrailingCommas,
 }
 
 /// Puts the entry at `servers.callboard`. Comments, order and layout of the rest stay.
-pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyhow::Result<Edited> {
+pub(super) fn edit(
+    text: &str,
+    servers: &str,
+    entry: &Entry,
+    dialect: Dialect,
+) -> anyhow::Result<Edited> {
     let (text, (new, changes)) = change(text, dialect, |root| {
-        let servers_object =
-            root.object_value_or_create(servers).with_context(|| format!("`{servers}` is not an object"))?;
+        let servers_object = root
+            .object_value_or_create(servers)
+            .with_context(|| format!("`{servers}` is not an object"))?;
         let new = servers_object.get(SERVER).is_none();
         let mut server = servers_object
             .object_value_or_create(SERVER)
@@ -34,13 +40,18 @@ pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyho
     let server = &read(&text, dialect)?[servers][SERVER];
     ensure!(
         entry.required().all(|(key, setting)| is_set(&server[key], setting)),
-        "a key on the way to `{servers}.{SERVER}` is there twice, and the client reads the other one"
+        "a key on the way to `{servers}.{SERVER}` is there twice, and the client reads the other \
+         one"
     );
     Ok(Edited { text, new, changes })
 }
 
 /// The text without the entry at `servers.callboard`; none if there is none.
-pub fn remove(text: &str, servers: &str, dialect: Dialect) -> anyhow::Result<Option<String>> {
+pub(super) fn remove(
+    text: &str,
+    servers: &str,
+    dialect: Dialect,
+) -> anyhow::Result<Option<String>> {
     let (text, removed) = change(text, dialect, |root| {
         let Some(servers_object) = root.object_value(servers) else { return Ok(false) };
         let Some(server) = servers_object.get(SERVER) else { return Ok(false) };
@@ -53,7 +64,7 @@ pub fn remove(text: &str, servers: &str, dialect: Dialect) -> anyhow::Result<Opt
 }
 
 /// Removes the property if its object or list holds nothing, not even a comment.
-pub fn remove_if_empty(object: &CstObject, key: &str) {
+pub(super) fn remove_if_empty(object: &CstObject, key: &str) {
     let Some(property) = object.get(key) else { return };
     let value = property.value().map(|value| value.to_string()).unwrap_or_default();
     let value: String = value.chars().filter(|c| !c.is_whitespace()).collect();
@@ -63,7 +74,7 @@ pub fn remove_if_empty(object: &CstObject, key: &str) {
 }
 
 /// The text after `edit` has changed its top-level object.
-pub fn change<T>(
+pub(super) fn change<T>(
     text: &str,
     dialect: Dialect,
     edit: impl FnOnce(&CstObject) -> anyhow::Result<T>,
@@ -80,18 +91,18 @@ pub fn change<T>(
 }
 
 /// Parses the text as clients do: the last of equal keys counts.
-pub fn read(text: &str, dialect: Dialect) -> anyhow::Result<Value> {
+pub(super) fn read(text: &str, dialect: Dialect) -> anyhow::Result<Value> {
     Ok(parse(split_mark(text).1, dialect)?.to_serde_value().unwrap_or_default())
 }
 
 /// The words of a list in the entry; empty if there are none.
-pub fn words(text: &str, servers: &str, key: &str, dialect: Dialect) -> Vec<String> {
+pub(super) fn words(text: &str, servers: &str, key: &str, dialect: Dialect) -> Vec<String> {
     let value = read(text, dialect).unwrap_or_default();
     let words = value[servers][SERVER][key].as_array().into_iter().flatten();
     words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
-pub fn split_mark(text: &str) -> (&str, &str) {
+pub(super) fn split_mark(text: &str) -> (&str, &str) {
     text.split_at(text.len() - bom::skip(text).len())
 }
 
@@ -193,6 +204,8 @@ fn input_of(setting: &Setting) -> CstInputValue {
         Setting::List(list) => CstInputValue::from(list.clone()),
         Setting::Number(number) => CstInputValue::from(*number),
         Setting::Flag(flag) => CstInputValue::Bool(*flag),
-        Setting::Field(name, text) => CstInputValue::Object(vec![((*name).to_owned(), text.as_str().into())]),
+        Setting::Field(name, text) => {
+            CstInputValue::Object(vec![((*name).to_owned(), text.as_str().into())])
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::super::command;
 
 /// Options that `connect` decides in a command line. All others in it are the user's, and stay.
 #[derive(Clone, Copy)]
-pub struct Line<'a> {
+pub(super) struct Line<'a> {
     pub agent: Choice<'a>,
     /// Directory of the board, if it was named.
     pub dir: Option<&'a Path>,
@@ -17,7 +17,7 @@ pub struct Line<'a> {
 
 /// What becomes of `--agent` in a command line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Choice<'a> {
+pub(super) enum Choice<'a> {
     /// It stays as it is.
     Kept,
     Named(&'a str),
@@ -26,10 +26,11 @@ pub enum Choice<'a> {
 }
 
 impl Line<'_> {
-    /// The words after the program's name: the subcommand `path` and its options, including those of `before` if that
-    /// runs the same subcommand.
-    pub fn words(&self, path: &[&str], before: &[String]) -> anyhow::Result<Vec<String>> {
-        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    /// The words after the program's name: the subcommand `path` and its options, including those
+    /// of `before` if that runs the same subcommand.
+    pub(super) fn words(&self, path: &[&str], before: &[String]) -> anyhow::Result<Vec<String>> {
+        let owned =
+            |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let decided = |option: &[String]| match option[0].split('=').next() {
             Some("--dir") => true,
             Some("--agent") => self.agent != Choice::Kept,
@@ -39,7 +40,8 @@ impl Line<'_> {
         if let Choice::Named(agent) = self.agent {
             words.extend(owned(&["--agent", agent]));
         }
-        let kept = options(before, path).unwrap_or_default().into_iter().filter(|option| !decided(option));
+        let kept =
+            options(before, path).unwrap_or_default().into_iter().filter(|option| !decided(option));
         words.extend(kept.flatten());
         if let Some(dir) = self.dir {
             let dir = std::path::absolute(dir).context("cannot resolve --dir")?;
@@ -49,17 +51,20 @@ impl Line<'_> {
     }
 }
 
-pub fn text(path: &Path) -> anyhow::Result<String> {
+pub(super) fn text(path: &Path) -> anyhow::Result<String> {
     let text = path.to_str().map(str::to_owned);
-    text.with_context(|| format!("the path {} is not UTF-8 and cannot be written to a configuration", path.display()))
+    text.with_context(|| {
+        format!("the path {} is not UTF-8 and cannot be written to a configuration", path.display())
+    })
 }
 
 /// Whether the words after `callboard` run the subcommand `path`.
-pub fn runs(words: &[String], path: &[&str]) -> bool {
+pub(super) fn runs(words: &[String], path: &[&str]) -> bool {
     options(words, path).is_some()
 }
 
-/// The options, each with its value; none if the line does not run the subcommand `path` of callboard.
+/// The options, each with its value; none if the line does not run the subcommand `path` of
+/// callboard.
 fn options(words: &[String], path: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut root = command();
     let line = ["callboard"].into_iter().chain(words.iter().map(String::as_str));
@@ -71,7 +76,8 @@ fn options(words: &[String], path: &[&str]) -> Option<Vec<Vec<String>>> {
         *command = command.find_subcommand(name)?;
         Some(*command)
     });
-    let known: Vec<_> = [&root].into_iter().chain(below).flat_map(clap::Command::get_arguments).collect();
+    let known: Vec<_> =
+        [&root].into_iter().chain(below).flat_map(clap::Command::get_arguments).collect();
     let takes_value = |word: &str| {
         let mut valued = known.iter().filter(|one| one.get_action().takes_values());
         valued.any(|one| one.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long)))
@@ -88,13 +94,19 @@ fn options(words: &[String], path: &[&str]) -> Option<Vec<Vec<String>>> {
 
 /// Names of the subcommand and of those below it.
 fn names(matches: &ArgMatches) -> Vec<&str> {
-    std::iter::successors(matches.subcommand(), |(_, below)| below.subcommand()).map(|(name, _)| name).collect()
+    std::iter::successors(matches.subcommand(), |(_, below)| below.subcommand())
+        .map(|(name, _)| name)
+        .collect()
 }
 
-/// The words after `callboard` in a shell command that runs it and does nothing else; `|| true` may follow.
-pub fn shell_words(command: &str) -> Option<Vec<String>> {
+/// The words after `callboard` in a shell command that runs it and does nothing else; `|| true` may
+/// follow.
+pub(super) fn shell_words(command: &str) -> Option<Vec<String>> {
     let command = command.trim();
-    let call = command.strip_suffix("true").and_then(|rest| rest.trim_end().strip_suffix("||")).unwrap_or(command);
+    let call = command
+        .strip_suffix("true")
+        .and_then(|rest| rest.trim_end().strip_suffix("||"))
+        .unwrap_or(command);
     let mut words = split(call)?;
     let is_callboard = |program: &String| {
         let assigns = program.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
@@ -132,7 +144,7 @@ fn split(command: &str) -> Option<Vec<String>> {
 }
 
 /// The word quoted for a shell.
-pub fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

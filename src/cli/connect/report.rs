@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::{Client, ConnectArgs, Connected, Part, Status, Target, worktrees};
 
-/// What was done with all files. `Display` is for people: with `--print` it is the configuration and, if there are
-/// several files, their names.
+/// What was done with all files. `Display` is for people: with `--print` it is the configuration
+/// and, if there are several files, their names.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     pub files: Vec<Connected>,
     /// How to set a session of each client to work.
     pub prompts: Vec<Prompt>,
@@ -19,24 +19,25 @@ pub struct Report {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Prompt {
+pub(crate) struct Prompt {
     client: Client,
     how: &'static str,
 }
 
 impl Report {
-    pub fn new(files: Vec<Connected>, args: &ConnectArgs, target: &Target<'_>) -> Self {
+    pub(crate) fn new(files: Vec<Connected>, args: &ConnectArgs, target: &Target<'_>) -> Self {
         let is_there = |one: &&Connected| matches!(one.status, Status::Written | Status::Unchanged);
         let mut clients: Vec<_> = files.iter().filter(is_there).map(|one| one.client).collect();
         clients.dedup();
-        let prompts = clients.into_iter().map(|client| Prompt { client, how: client.prompt() }).collect();
+        let prompts =
+            clients.into_iter().map(|client| Prompt { client, how: client.prompt() }).collect();
         let is_of_project = !args.global && !args.check;
         let worktrees = is_of_project.then(|| worktrees::advice(&files, target)).flatten();
         Self { files, prompts, worktrees }
     }
 
     /// Whether everything is there as it would be written now.
-    pub fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         !self.files.is_empty() && self.files.iter().all(|one| one.status == Status::Unchanged)
     }
 }
@@ -63,7 +64,9 @@ impl fmt::Display for Report {
         for Prompt { client, how } in self.prompts.iter().filter(|_| has_news) {
             lines.push(format!("to set {} to work: {how}", client.title()));
         }
-        lines.extend(self.worktrees.iter().filter(|_| has_news).map(|advice| format!("worktrees: {advice}")));
+        lines.extend(
+            self.worktrees.iter().filter(|_| has_news).map(|advice| format!("worktrees: {advice}")),
+        );
         f.write_str(&lines.join("\n"))
     }
 }
@@ -81,7 +84,9 @@ impl fmt::Display for Connected {
             Status::Unchanged => write!(f, "already configured: {part} in {path}"),
             Status::Removed => write!(f, "removed {part} from {path}"),
             Status::Absent => write!(f, "not there: {part} in {path}"),
-            Status::Outdated if changes.is_empty() => write!(f, "missing: {part} in {path}; {}", self.mend()),
+            Status::Outdated if changes.is_empty() => {
+                write!(f, "missing: {part} in {path}; {}", self.mend())
+            }
             Status::Outdated => {
                 write!(f, "outdated: {part} in {path}; {}\n  {}", self.mend(), changes.join("\n  "))
             }
@@ -93,7 +98,8 @@ impl fmt::Display for Connected {
 
 impl Connected {
     fn mend(&self) -> String {
-        let name = clap::ValueEnum::to_possible_value(&self.client).map(|name| name.get_name().to_owned());
+        let name =
+            clap::ValueEnum::to_possible_value(&self.client).map(|name| name.get_name().to_owned());
         format!("`callboard connect {}` writes it", name.unwrap_or_default())
     }
 }

@@ -1,3 +1,5 @@
+mod adding_hooks;
+
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::client::export_token;
@@ -46,14 +48,27 @@ impl Project {
         self.connect_as(args, None, dir)
     }
 
-    fn connect_as(&self, args: ConnectArgs, agent: Option<&str>, dir: Option<&Path>) -> anyhow::Result<Connected> {
+    fn connect_as(
+        &self,
+        args: ConnectArgs,
+        agent: Option<&str>,
+        dir: Option<&Path>,
+    ) -> anyhow::Result<Connected> {
         let (project, home) = (self.path("project"), self.path("home"));
         let board = project.join(".coordination");
-        let target = Target { agent, dir, board: &board, project_root: &project, home: Some(&home), ..target() };
+        let target = Target {
+            agent,
+            dir,
+            board: &board,
+            project_root: &project,
+            home: Some(&home),
+            ..target()
+        };
         connect(&args, &target)
     }
 
-    /// Connects twice: the first adds the entry to `before`, giving `after`, and the second changes nothing.
+    /// Connects twice: the first adds the entry to `before`, giving `after`, and the second changes
+    /// nothing.
     fn adds(&self, client: Client, before: &str, after: &str) {
         self.write(client, before);
         let first = self.connect(client).expect("connected");
@@ -84,7 +99,16 @@ fn target() -> Target<'static> {
 }
 
 fn args(client: Client) -> ConnectArgs {
-    ConnectArgs { claude_home: None, codex_home: None, config_home: None, ..ConnectArgs::to(vec![client]) }
+    ConnectArgs {
+        claude_home: None,
+        codex_home: None,
+        config_home: None,
+        ..ConnectArgs::to(vec![client])
+    }
+}
+
+fn hooks(client: Client) -> ConnectArgs {
+    ConnectArgs { hooks: true, ..args(client) }
 }
 
 fn http(client: Client) -> ConnectArgs {
@@ -253,11 +277,17 @@ fn a_byte_order_mark_and_line_ends_stay() {
 #[test]
 fn codex_keeps_a_byte_order_mark_and_line_ends() {
     let project = Project::new();
-    project.write(Client::Codex, "\u{feff}# mine\r\nmodel = \"x\"\r\n\r\n[tui]\r\ntext = \"\"\"\r\na\r\n\"\"\"\r\n");
+    project.write(
+        Client::Codex,
+        "\u{feff}# mine\r\nmodel = \"x\"\r\n\r\n[tui]\r\ntext = \"\"\"\r\na\r\n\"\"\"\r\n",
+    );
     project.connect(Client::Codex).expect("connected");
     let text = project.read(Client::Codex);
     assert!(text.starts_with("\u{feff}# mine\r\nmodel = \"x\"\r\n"), "{text:?}");
-    assert!(text.contains("[mcp_servers.callboard]\r\n") && !text.replace("\r\n", "").contains('\n'), "{text:?}");
+    assert!(
+        text.contains("[mcp_servers.callboard]\r\n") && !text.replace("\r\n", "").contains('\n'),
+        "{text:?}"
+    );
     assert_eq!(project.connect(Client::Codex).expect("connected").status, Status::Unchanged);
 }
 
@@ -282,7 +312,8 @@ fn another_entry_is_updated_and_the_message_says_how() {
     let message = connected.to_string();
     assert!(message.contains(r#"type: "http", now "stdio""#), "{message}");
     assert!(message.contains("url: removed") && connected.next.contains("approve"), "{message}");
-    let value: serde_json::Value = serde_json::from_str(&project.read(Client::Claude)).expect("JSON");
+    let value: serde_json::Value =
+        serde_json::from_str(&project.read(Client::Claude)).expect("JSON");
     let entry = serde_json::json!({
         "type": "stdio", "command": "/opt/callboard", "args": ["mcp", "--agent", "auto"], "env": {"A": "b"},
         "alwaysLoad": true,
@@ -293,8 +324,10 @@ fn another_entry_is_updated_and_the_message_says_how() {
 #[test]
 fn codex_limits_of_the_user_stay() {
     let project = Project::new();
-    project
-        .write(Client::Codex, "[mcp_servers.callboard]\ncommand = \"old\" # here\nargs = []\ntool_timeout_sec = 900\n");
+    project.write(
+        Client::Codex,
+        "[mcp_servers.callboard]\ncommand = \"old\" # here\nargs = []\ntool_timeout_sec = 900\n",
+    );
     let connected = project.connect(Client::Codex).expect("connected");
     assert_eq!(connected.changes[0], r#"command: "old", now "/opt/callboard""#);
     let text = project.read(Client::Codex);
@@ -310,7 +343,11 @@ fn what_the_client_cannot_read_is_refused_with_the_place() {
     project.refuses(Client::Gemini, "{\"a\": 1,}", "on line 1");
     project.refuses(Client::Vscode, "{'servers': {}}", "on line 1");
     project.refuses(Client::Zed, "[]", "top level");
-    project.refuses(Client::Zed, "{\"context_servers\": null}", "`context_servers` is not an object");
+    project.refuses(
+        Client::Zed,
+        "{\"context_servers\": null}",
+        "`context_servers` is not an object",
+    );
     project.refuses(Client::Zed, "{\"context_servers\": {}, \"context_servers\": {}}", "twice");
     project.refuses(Client::Codex, "model = \"x\"\n[mcp_servers\n", "line 2");
     project.refuses(Client::Codex, "mcp_servers = 3\n", "not a table");
@@ -342,8 +379,12 @@ fn a_link_to_nothing_is_refused() {
 #[test]
 fn a_named_board_is_written_as_an_absolute_path() {
     let project = Project::new();
-    let connected = project.connect_with(args(Client::Zed), Some(Path::new("/b/.coordination"))).expect("connected");
-    assert!(connected.config.contains(r#"["mcp", "--agent", "auto", "--dir", "/b/.coordination"]"#));
+    let connected = project
+        .connect_with(args(Client::Zed), Some(Path::new("/b/.coordination")))
+        .expect("connected");
+    assert!(
+        connected.config.contains(r#"["mcp", "--agent", "auto", "--dir", "/b/.coordination"]"#)
+    );
 }
 
 #[test]
@@ -363,7 +404,10 @@ fn global_writes_the_users_file_where_the_client_keeps_one() {
 fn the_home_directory_is_no_project() {
     let project = Project::new();
     let home = project.path("home");
-    let refused = connect(&args(Client::Cursor), &Target { project_root: &home, home: Some(&home), ..target() });
+    let refused = connect(
+        &args(Client::Cursor),
+        &Target { project_root: &home, home: Some(&home), ..target() },
+    );
     assert!(refused.expect_err("refused").to_string().contains("--global"));
 }
 
@@ -379,151 +423,6 @@ fn the_bare_name_is_used_if_it_leads_to_this_executable() {
     assert_eq!(command(&exe, None), exe);
 }
 
-fn hooks(client: Client) -> ConnectArgs {
-    ConnectArgs { hooks: true, ..args(client) }
-}
-
-impl Project {
-    /// Adds hooks twice to `before`: the first gives the returned text, the second changes nothing.
-    fn adds_hooks(&self, client: Client, file: &str, before: &str) -> String {
-        let path = self.path("project").join(file);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
-        fs::write(&path, before).expect("a file");
-        let first = self.connect_with(hooks(client), None).expect("connected");
-        assert_eq!((first.status, &first.path), (Status::Written, &path));
-        let after = fs::read_to_string(&path).expect("a file");
-        assert_eq!(self.connect_with(hooks(client), None).expect("connected").status, Status::Unchanged);
-        assert_eq!(fs::read_to_string(&path).expect("a file"), after);
-        after
-    }
-}
-
-#[test]
-fn hooks_come_beside_those_that_are_there() {
-    let before = r#"{
-  // mine
-  "hooks": {
-    "AfterAgent": [
-      { "matcher": "*", "hooks": [{ "name": "bell", "type": "command", "command": "bell" }] }
-    ]
-  }
-}
-"#;
-    let after = Project::new().adds_hooks(Client::Gemini, ".gemini/settings.json", before);
-    let expected = r#"{
-  // mine
-  "hooks": {
-    "AfterAgent": [
-      { "matcher": "*", "hooks": [{ "name": "bell", "type": "command", "command": "bell" }] },
-      {
-        "hooks": [
-          {
-            "type": "command",
-            "command": "/opt/callboard hook stop || true",
-            "timeout": 5000
-          }
-        ]
-      }
-    ],
-    "SessionStart": ["#;
-    assert!(after.starts_with(expected), "{after}");
-}
-
-#[test]
-fn hooks_of_every_client_that_has_them_are_for_its_own_events() {
-    let files = [
-        (Client::Claude, ".claude/settings.json", ["SessionStart", "SubagentStop", "PostToolUseFailure"], 5),
-        (Client::Codex, ".codex/hooks.json", ["SessionStart", "SubagentStop", "UserPromptSubmit"], 5),
-        (Client::Gemini, ".gemini/settings.json", ["SessionStart", "AfterAgent", "BeforeAgent"], 5_000),
-    ];
-    for (client, file, events, timeout) in files {
-        let after = Project::new().adds_hooks(client, file, "");
-        let value: serde_json::Value = serde_json::from_str(&after).expect("JSON");
-        for (event, hook) in events.iter().zip(["session-start", "stop", "heartbeat"]) {
-            let command = format!("/opt/callboard hook {hook} || true");
-            let group = serde_json::json!([{"hooks": [{"type": "command", "command": command, "timeout": timeout}]}]);
-            assert_eq!(value["hooks"][event], group, "{client:?}");
-        }
-        let hook = serde_json::json!({"type": "command", "command": "/opt/callboard hook guard || true", "timeout": 5});
-        let edits = serde_json::json!([{"matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [hook]}]);
-        let guarded = (client == Client::Claude).then_some(&edits);
-        assert_eq!(value["hooks"].get("PreToolUse"), guarded, "{client:?}");
-        let waiting =
-            |event: &str| value["hooks"][event][0]["hooks"][0]["command"] == "/opt/callboard hook waiting || true";
-        assert_eq!(waiting("PermissionRequest"), client != Client::Gemini, "{client:?}");
-        assert_eq!(waiting("Notification"), client != Client::Codex, "{client:?}");
-        let named = value["hooks"]["SubagentStart"][0]["hooks"][0]["command"].is_string();
-        assert_eq!(named, client != Client::Gemini, "{client:?}");
-    }
-    let project = Project::new();
-    let refused = project.connect_with(hooks(Client::Zed), None).expect_err("refused");
-    assert!(refused.to_string().contains("claude, codex and gemini"), "{refused}");
-}
-
-#[test]
-fn our_hooks_from_elsewhere_are_updated_and_their_own_settings_stay() {
-    let project = Project::new();
-    let before = r#"{"hooks": {"Stop": [{"hooks": [
-        {"type": "command", "command": "callboard-notes hook stopped", "timeout": 1},
-        {"type": "command", "command": "'/old place/callboard' hook stop --dir /b", "timeout": 9}
-    ]}]}}"#;
-    let after = project.adds_hooks(Client::Claude, ".claude/settings.json", before);
-    assert!(after.contains("callboard-notes hook stopped"), "{after}");
-    assert!(
-        after.contains(r#"{"type": "command", "command": "/opt/callboard hook stop || true", "timeout": 9}"#),
-        "{after}"
-    );
-    assert!(!after.contains("/old place"), "{after}");
-}
-
-#[test]
-fn hooks_of_the_user_that_run_ours_among_other_things_stay() {
-    let own = [
-        "CALLBOARD_AGENT=ada callboard hook stop || true; notify-send done",
-        "cat NOTES.md; callboard hook stop --agent ada",
-        "log-it.sh 'ran callboard hook stop now'",
-        "callboard hook stop && bell",
-        "callboard hook stop > log",
-        "CALLBOARD_AGENT=ada callboard hook stop",
-        "A=/x/callboard hook stop",
-        "callboard hook stop\nbell",
-        "echo \"$(callboard hook stop)\"",
-        "callboard hook stop --with-what-nobody-knows",
-    ];
-    for command in own {
-        let before = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}});
-        let after = Project::new().adds_hooks(Client::Claude, ".claude/settings.json", &before.to_string());
-        let value: serde_json::Value = serde_json::from_str(&after).expect("JSON");
-        assert_eq!(value["hooks"]["Stop"][0], before["hooks"]["Stop"][0]);
-        assert_eq!(value["hooks"]["Stop"][1]["hooks"][0]["command"], "/opt/callboard hook stop || true");
-    }
-}
-
-#[test]
-fn options_of_ours_stay_when_hooks_are_updated_until_others_are_given() {
-    let project = Project::new();
-    let hook = |before: &str, agent: Option<&str>| {
-        let path = project.path("project/.claude/settings.json");
-        let text = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": before}]}]}});
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
-        fs::write(&path, text.to_string()).expect("a file");
-        project.connect_as(hooks(Client::Claude), agent, None).expect("connected");
-        let text = fs::read_to_string(&path).expect("a file");
-        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(value["hooks"]["Stop"].as_array().map(Vec::len), Some(1), "{value}");
-        value["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().expect("a command").to_owned()
-    };
-    let kept = hook("callboard hook stop --agent ada --dir /b", None);
-    assert_eq!(kept, "/opt/callboard hook stop --agent ada || true");
-    assert_eq!(hook("'/my bin/callboard' --agent=ada hook stop", None), "/opt/callboard hook stop --agent=ada || true");
-    assert_eq!(hook("\"/my bin/callboard\" hook stop||true", None), "/opt/callboard hook stop || true");
-    assert_eq!(hook("callboard hook stop --agent ada", Some("bob")), "/opt/callboard hook stop --agent bob || true");
-    for given in ["--agent ada", "--agent=ada"] {
-        let dropped = hook(&format!("callboard hook stop {given}"), Some("auto"));
-        assert_eq!(dropped, "/opt/callboard hook stop || true", "a hook that names nobody finds the agent itself");
-    }
-}
-
 #[test]
 fn options_of_ours_stay_in_a_servers_entry_until_others_are_given() {
     for client in <Client as clap::ValueEnum>::value_variants() {
@@ -531,15 +430,23 @@ fn options_of_ours_stay_in_a_servers_entry_until_others_are_given() {
         project.connect_as(args(*client), Some("ada"), None).expect("connected");
         let text = project.read(*client);
         assert!(
-            text.contains(r#""mcp", "--agent", "ada"]"#) || text.contains(r#"["mcp", "--agent", "ada"]"#),
+            text.contains(r#""mcp", "--agent", "ada"]"#)
+                || text.contains(r#"["mcp", "--agent", "ada"]"#),
             "{text}"
         );
         let full = text.replace(r#""ada""#, r#""ada", "--toolset", "full""#);
         project.write(*client, &full);
-        assert_eq!(project.connect(*client).expect("connected").status, Status::Unchanged, "{full}");
+        assert_eq!(
+            project.connect(*client).expect("connected").status,
+            Status::Unchanged,
+            "{full}"
+        );
         project.connect_as(args(*client), Some("bob"), Some(Path::new("/b"))).expect("connected");
         let text = project.read(*client);
-        assert!(text.contains(r#""mcp", "--agent", "bob", "--toolset", "full", "--dir", "/b"]"#), "{text}");
+        assert!(
+            text.contains(r#""mcp", "--agent", "bob", "--toolset", "full", "--dir", "/b"]"#),
+            "{text}"
+        );
     }
 }
 
@@ -549,8 +456,12 @@ fn options_of_another_program_are_not_kept() {
     let other = r#"{"mcpServers": {"callboard": {"command": "docker", "args": ["run", "--rm", "callboard", "mcp"]}}}"#;
     project.write(Client::Claude, other);
     project.connect(Client::Claude).expect("connected");
-    let value: serde_json::Value = serde_json::from_str(&project.read(Client::Claude)).expect("JSON");
-    assert_eq!(value["mcpServers"]["callboard"]["args"], serde_json::json!(["mcp", "--agent", "auto"]));
+    let value: serde_json::Value =
+        serde_json::from_str(&project.read(Client::Claude)).expect("JSON");
+    assert_eq!(
+        value["mcpServers"]["callboard"]["args"],
+        serde_json::json!(["mcp", "--agent", "auto"])
+    );
 }
 
 #[test]
@@ -558,10 +469,16 @@ fn what_a_client_is_advised_to_do_itself_names_the_executable_the_agent_and_the_
     let project = Project::new();
     let advice = |client| {
         let global = ConnectArgs { global: true, ..args(client) };
-        project.connect_as(global, Some("ada"), Some(Path::new("/my board"))).expect_err("refused").to_string()
+        project
+            .connect_as(global, Some("ada"), Some(Path::new("/my board")))
+            .expect_err("refused")
+            .to_string()
     };
     let claude = advice(Client::Claude);
-    assert!(claude.contains("callboard -- /opt/callboard mcp --agent ada --dir '/my board'`"), "{claude}");
+    assert!(
+        claude.contains("callboard -- /opt/callboard mcp --agent ada --dir '/my board'`"),
+        "{claude}"
+    );
     let vscode = advice(Client::Vscode);
     let entry = r#""command":"/opt/callboard","args":["mcp","--agent","ada","--dir","/my board"]"#;
     assert!(vscode.contains(entry), "{vscode}");
@@ -591,46 +508,6 @@ fn two_that_connect_at_once_lose_nothing() {
 }
 
 #[test]
-fn hooks_name_the_executable_and_the_board_as_a_shell_reads_them() {
-    let print = ConnectArgs { print: true, ..hooks(Client::Claude) };
-    let (exe, board) = (Path::new("/it's here/callboard"), Path::new("/my board"));
-    let printed = connect(&print, &Target { exe, board, dir: Some(board), ..target() }).expect("printed").to_string();
-    let value: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
-    let command = &value["hooks"]["Stop"][0]["hooks"][0]["command"];
-    assert_eq!(command, r"'/it'\''s here/callboard' hook stop --dir '/my board' || true");
-}
-
-#[test]
-fn hooks_are_not_put_where_a_client_would_not_find_them() {
-    for (text, reason) in [
-        (r#"{"hooks": []}"#, "`hooks` is not an object"),
-        (r#"{"hooks": {"Stop": {}}}"#, "`hooks.Stop` is not an array"),
-        (r#"{"hooks": {}, "hooks": {}}"#, "twice"),
-        ("{ // no comments\n}", "on line 1"),
-    ] {
-        let project = Project::new();
-        let path = project.path("project").join(".claude/settings.json");
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
-        fs::write(&path, text).expect("a file");
-        let error = format!("{:#}", project.connect_with(hooks(Client::Claude), None).expect_err("refused"));
-        assert!(error.contains(reason), "{error}");
-        assert_eq!(fs::read_to_string(&path).expect("a file"), text);
-    }
-}
-
-#[test]
-fn hooks_for_every_project_go_to_the_users_own_settings() {
-    let project = Project::new();
-    let global = |client| ConnectArgs { global: true, print: true, ..hooks(client) };
-    let path = |args| project.connect_with(args, None).expect("printed").path;
-    assert_eq!(path(global(Client::Claude)), project.path("home/.claude/settings.json"));
-    let moved = ConnectArgs { claude_home: Some(project.path("c")), ..global(Client::Claude) };
-    assert_eq!(path(moved), project.path("c/settings.json"));
-    assert_eq!(path(global(Client::Codex)), project.path("home/.codex/hooks.json"));
-    assert_eq!(path(global(Client::Gemini)), project.path("home/.gemini/settings.json"));
-}
-
-#[test]
 fn every_client_but_zed_changes_doors_and_back_without_a_trace() {
     let all = <Client as clap::ValueEnum>::value_variants().iter().copied();
     for client in all.filter(|client| *client != Client::Zed) {
@@ -638,9 +515,15 @@ fn every_client_but_zed_changes_doors_and_back_without_a_trace() {
         project.connect(client).expect("connected");
         let changed = project.connect_with(http(client), None).expect("connected");
         assert_eq!(changed.status, Status::Written, "{client:?}");
-        assert_eq!(project.connect_with(http(client), None).expect("connected").status, Status::Unchanged);
+        assert_eq!(
+            project.connect_with(http(client), None).expect("connected").status,
+            Status::Unchanged
+        );
         let text = project.read(client);
-        assert!(text.contains("http://127.0.0.1:8425/mcp") && !text.contains("/opt/callboard"), "{text}");
+        assert!(
+            text.contains("http://127.0.0.1:8425/mcp") && !text.contains("/opt/callboard"),
+            "{text}"
+        );
         assert!(!text.contains("stdio") && !text.contains("--agent"), "{text}");
         project.connect(client).expect("connected");
         let text = project.read(client);
@@ -665,19 +548,35 @@ fn other_headers_and_inputs_of_the_user_stay() {
 "#,
     );
     let connected = project.connect_with(http(Client::Vscode), None).expect("connected");
-    assert!(connected.changes.iter().any(|change| change.contains("`callboard-token` added")), "{connected}");
-    let value: serde_json::Value = serde_json::from_str(&project.read(Client::Vscode)).expect("JSON");
-    let headers = serde_json::json!({"X-Mine": "1", "Authorization": "Bearer ${input:callboard-token}"});
+    assert!(
+        connected.changes.iter().any(|change| change.contains("`callboard-token` added")),
+        "{connected}"
+    );
+    let value: serde_json::Value =
+        serde_json::from_str(&project.read(Client::Vscode)).expect("JSON");
+    let headers =
+        serde_json::json!({"X-Mine": "1", "Authorization": "Bearer ${input:callboard-token}"});
     assert_eq!(value["servers"]["callboard"]["headers"], headers);
-    let ids: Vec<_> = value["inputs"].as_array().expect("a list").iter().map(|input| &input["id"]).collect();
+    let ids: Vec<_> =
+        value["inputs"].as_array().expect("a list").iter().map(|input| &input["id"]).collect();
     assert_eq!(ids, ["mine", "callboard-token"]);
-    assert_eq!(project.connect_with(http(Client::Vscode), None).expect("connected").status, Status::Unchanged);
+    assert_eq!(
+        project.connect_with(http(Client::Vscode), None).expect("connected").status,
+        Status::Unchanged
+    );
 
     let text = project.read(Client::Vscode);
-    let other = text.replacen("\"servers\": {", "\"servers\": { \"other\": \"${input:callboard-token}\",", 1);
+    let other = text.replacen(
+        "\"servers\": {",
+        "\"servers\": { \"other\": \"${input:callboard-token}\",",
+        1,
+    );
     project.write(Client::Vscode, &other);
     project.connect(Client::Vscode).expect("connected");
-    assert!(project.read(Client::Vscode).contains("\"id\": \"callboard-token\""), "another server uses it");
+    assert!(
+        project.read(Client::Vscode).contains("\"id\": \"callboard-token\""),
+        "another server uses it"
+    );
     project.write(Client::Vscode, &text);
     project.connect(Client::Vscode).expect("connected");
     let text = project.read(Client::Vscode);
@@ -699,7 +598,11 @@ fn next_says_how_to_give_the_token() {
     let export = export_token(&project.path("project/.coordination"));
     assert!(codex.next.contains(&export), "{}", codex.next);
     let vscode = project.connect_with(http(Client::Vscode), None).expect("connected");
-    assert!(vscode.next.contains("serve.token") && !vscode.next.contains("export"), "{}", vscode.next);
+    assert!(
+        vscode.next.contains("serve.token") && !vscode.next.contains("export"),
+        "{}",
+        vscode.next
+    );
     let elsewhere = export_token(Path::new("/it's here; rm"));
     assert_eq!(elsewhere, r#"export CALLBOARD_TOKEN="$(cat '/it'\''s here; rm/serve.token')""#);
 }
@@ -710,9 +613,14 @@ fn global_over_http_names_the_clients_own_way_where_it_has_one() {
     let global = |client| ConnectArgs { global: true, ..http(client) };
     let cursor = project.connect_with(global(Client::Cursor), None).expect("connected");
     assert_eq!(cursor.path, project.path("home/.cursor/mcp.json"));
-    let claude = project.connect_with(global(Client::Claude), None).expect_err("refused").to_string();
-    assert!(claude.contains("--transport http") && claude.contains("${CALLBOARD_TOKEN}"), "{claude}");
-    let vscode = project.connect_with(global(Client::Vscode), None).expect_err("refused").to_string();
+    let claude =
+        project.connect_with(global(Client::Claude), None).expect_err("refused").to_string();
+    assert!(
+        claude.contains("--transport http") && claude.contains("${CALLBOARD_TOKEN}"),
+        "{claude}"
+    );
+    let vscode =
+        project.connect_with(global(Client::Vscode), None).expect_err("refused").to_string();
     assert!(vscode.contains("MCP: Open User Configuration"), "{vscode}");
 }
 
@@ -725,9 +633,20 @@ fn endpoint_is_a_plain_url_and_a_servers_address_is_enough() {
     }
     assert_eq!(endpoint("https://b.example/proxy/").as_deref(), Ok("https://b.example/proxy/"));
     assert_eq!(endpoint("https://b.example/team/mcp").as_deref(), Ok("https://b.example/team/mcp"));
-    let wrong =
-        ["127.0.0.1:8425", "ftp://h/mcp", "http://", "http:///mcp", "http://me:secret@h/mcp", "http://h/mcp?token=x"];
-    for url in wrong.into_iter().chain(["http://h/${HOME}", "http://h/a b", "http://h/\u{1b}[m", "http://h/'x'"]) {
+    let wrong = [
+        "127.0.0.1:8425",
+        "ftp://h/mcp",
+        "http://",
+        "http:///mcp",
+        "http://me:secret@h/mcp",
+        "http://h/mcp?token=x",
+    ];
+    for url in wrong.into_iter().chain([
+        "http://h/${HOME}",
+        "http://h/a b",
+        "http://h/\u{1b}[m",
+        "http://h/'x'",
+    ]) {
         assert!(endpoint(url).is_err(), "{url}");
     }
 }
@@ -741,8 +660,10 @@ fn what_was_connected_is_removed_without_a_trace() {
     for client in <Client as clap::ValueEnum>::value_variants() {
         let project = Project::new();
         let before = fs::read_dir(project.path("project")).expect("a listing").count();
-        let all: Vec<_> =
-            [args(*client)].into_iter().chain(hooks::exist_for(*client).then(|| hooks(*client))).collect();
+        let all: Vec<_> = [args(*client)]
+            .into_iter()
+            .chain(hooks::exist_for(*client).then(|| hooks(*client)))
+            .collect();
         for args in &all {
             project.connect_with(args.clone(), None).expect("connected");
         }
@@ -785,31 +706,14 @@ fn what_is_others_stays_when_ours_is_removed() {
             let removed = project.connect_with(removing(door), None).expect("removed");
             assert_eq!(removed.status, Status::Removed);
             let blank = |text: &str| text.split_whitespace().collect::<String>();
-            assert_eq!(blank(&project.read(client)), blank(before), "{client:?}\n{}", project.read(client));
+            assert_eq!(
+                blank(&project.read(client)),
+                blank(before),
+                "{client:?}\n{}",
+                project.read(client)
+            );
         }
     }
-}
-
-#[test]
-fn hooks_of_others_stay_when_ours_are_removed() {
-    let project = Project::new();
-    let before = r#"{
-  "hooks": {
-    "Stop": [
-      { "hooks": [{ "type": "command", "command": "bell" }] },
-      { "hooks": [{ "type": "command", "command": "callboard hook stop; bell" }] }
-    ],
-    "PreCompact": []
-  },
-  "model": "m"
-}
-"#;
-    project.adds_hooks(Client::Claude, ".claude/settings.json", before);
-    let removed = project.connect_with(removing(hooks(Client::Claude)), None).expect("removed");
-    assert_eq!(removed.status, Status::Removed);
-    let after = fs::read_to_string(&removed.path).expect("a file");
-    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
-    assert_eq!(value(&after), value(before), "{after}");
 }
 
 #[test]
@@ -821,7 +725,10 @@ fn a_check_says_whether_all_is_there_as_it_would_be_written_and_writes_nothing()
         assert_eq!((missing.status, missing.path.exists()), (Status::Outdated, false));
         assert!(missing.to_string().contains("`callboard connect"), "{missing}");
         project.connect(*client).expect("connected");
-        assert_eq!(project.connect_with(check.clone(), None).expect("checked").status, Status::Unchanged);
+        assert_eq!(
+            project.connect_with(check.clone(), None).expect("checked").status,
+            Status::Unchanged
+        );
         let text = project.read(*client).replace("/opt/callboard", "/old/callboard");
         project.write(*client, &text);
         let old = project.connect_with(check, None).expect("checked");
@@ -829,41 +736,6 @@ fn a_check_says_whether_all_is_there_as_it_would_be_written_and_writes_nothing()
         assert!(old.changes[0].contains("/old/callboard"), "{old}");
         assert_eq!(project.read(*client), text);
     }
-}
-
-#[test]
-fn without_a_name_the_clients_that_are_installed_are_connected_with_their_hooks() {
-    let project = Project::new();
-    let (root, home, bin) = (project.path("project"), project.path("home"), project.path("bin"));
-    let target = |path| Target { project_root: &root, home: Some(&home), board: &root, path, ..target() };
-    let all = ConnectArgs { clients: Vec::new(), ..args(Client::Claude) };
-    let none = super::connect(&all, &target(None)).expect_err("none is installed").to_string();
-    assert!(none.contains("Claude Code, Codex") && none.contains("callboard connect claude"), "{none}");
-    fs::create_dir_all(home.join(".gemini")).expect("a directory");
-    fs::create_dir(&bin).expect("a directory");
-    fs::write(bin.join("claude"), "").expect("a file");
-    let (report, failure) = super::connect(&all, &target(Some(bin.as_os_str()))).expect("connected");
-    assert!(failure.is_none());
-    let done: Vec<_> = report.files.iter().map(|one| (one.client, one.part)).collect();
-    let parts = |client| [(client, Part::Server), (client, Part::Hooks)];
-    assert_eq!(done, [parts(Client::Claude), parts(Client::Gemini)].concat());
-    let text = report.to_string();
-    for part in
-        [".mcp.json: callboard mcp --agent auto", ".claude/settings.json: SessionStart", "/mcp__callboard__work"]
-    {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    let check = ConnectArgs { check: true, ..all.clone() };
-    assert!(super::connect(&check, &target(None)).expect("checked").0.is_current());
-    let without = ConnectArgs { no_hooks: true, clients: vec![Client::Codex], ..all.clone() };
-    assert_eq!(super::connect(&without, &target(None)).expect("connected").0.files.len(), 1);
-    let remove = ConnectArgs { remove: true, ..all.clone() };
-    let (report, _) = super::connect(&remove, &target(None)).expect("removed");
-    let removed = report.files.iter().filter(|one| one.status == Status::Removed).count();
-    assert_eq!(removed, 5, "{report}");
-    let (report, _) = super::connect(&remove, &target(None)).expect("nothing to do");
-    assert_eq!(report.to_string(), "no client of this project is connected");
-    assert!(!super::connect(&check, &target(None)).expect("checked").0.is_current());
 }
 
 #[test]
@@ -879,7 +751,11 @@ fn what_one_client_refuses_keeps_no_other_from_being_connected() {
     assert!(format!("{:#}", failure.expect("a failure")).contains("top level"));
     let global = ConnectArgs { global: true, clients: vec![Client::Claude], ..two.clone() };
     let (report, failure) = super::connect(&global, &target).expect("tried");
-    assert_eq!(report.files[0].path, home.join(".claude/settings.json"), "hooks need no `claude mcp add`");
+    assert_eq!(
+        report.files[0].path,
+        home.join(".claude/settings.json"),
+        "hooks need no `claude mcp add`"
+    );
     assert!(failure.expect("a failure").to_string().contains("claude mcp add"));
     let hooks = ConnectArgs { hooks: true, clients: vec![Client::Gemini, Client::Zed], ..two };
     let (report, failure) = super::connect(&hooks, &target).expect("tried");

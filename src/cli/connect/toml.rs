@@ -5,7 +5,7 @@ use super::entry::{Edited, Entry, SERVER, Setting, Table};
 use super::json::split_mark;
 
 /// Puts the entry at `[servers.callboard]`. Comments, order and layout of the rest stay.
-pub fn edit(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
+pub(super) fn edit(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
     let (mark, text) = split_mark(text);
     let edited = edit_unmarked(text, servers, entry)?;
     let are_windows = 2 * text.matches("\r\n").count() > text.matches('\n').count();
@@ -15,7 +15,7 @@ pub fn edit(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> 
 }
 
 /// The `args` of the entry; empty if there are none.
-pub fn arguments(text: &str, servers: &str) -> Vec<String> {
+pub(super) fn arguments(text: &str, servers: &str) -> Vec<String> {
     let Ok(document) = split_mark(text).1.parse::<DocumentMut>() else { return Vec::new() };
     let server = document.get(servers).and_then(|servers| servers.get(SERVER));
     let words = server.and_then(|server| server.get("args")?.as_array()).into_iter().flatten();
@@ -23,16 +23,23 @@ pub fn arguments(text: &str, servers: &str) -> Vec<String> {
 }
 
 /// The text without the table `[servers.callboard]`; none if there is none. Comments above it stay.
-pub fn remove(text: &str, servers: &str) -> anyhow::Result<Option<String>> {
+pub(super) fn remove(text: &str, servers: &str) -> anyhow::Result<Option<String>> {
     let (mark, unmarked) = split_mark(text);
     let mut document: DocumentMut = unmarked.parse().context("it is not valid TOML")?;
-    let Some(servers_table) = document.get_mut(servers).and_then(Item::as_table_like_mut) else { return Ok(None) };
+    let Some(servers_table) = document.get_mut(servers).and_then(Item::as_table_like_mut) else {
+        return Ok(None);
+    };
     let Some(removed) = servers_table.remove(SERVER) else { return Ok(None) };
     if servers_table.is_empty() && servers_table.iter().next().is_none() {
         document.remove(servers);
     }
     if let Item::Table(table) = &removed {
-        let comments = table.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default().to_owned();
+        let comments = table
+            .decor()
+            .prefix()
+            .and_then(|prefix| prefix.as_str())
+            .unwrap_or_default()
+            .to_owned();
         put_back(&mut document, table.position(), &comments);
     }
     let are_windows = 2 * text.matches("\r\n").count() > text.matches('\n').count();
@@ -48,7 +55,12 @@ fn put_back(document: &mut DocumentMut, position: Option<isize>, comments: &str)
     }
     match next_table(document.as_table_mut(), position) {
         Some(next) => {
-            let before = next.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default().to_owned();
+            let before = next
+                .decor()
+                .prefix()
+                .and_then(|prefix| prefix.as_str())
+                .unwrap_or_default()
+                .to_owned();
             next.decor_mut().set_prefix(format!("{}\n{before}", comments.trim_end()));
         }
         None => {
@@ -83,7 +95,8 @@ fn next_table(table: &mut TomlTable, position: Option<isize>) -> Option<&mut Tom
     next
 }
 
-/// Edits a text without a byte order mark. The document does not preserve the kind of its line ends.
+/// Edits a text without a byte order mark. The document does not preserve the kind of its line
+/// ends.
 fn edit_unmarked(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
     let mut document: DocumentMut = text.parse().context("it is not valid TOML")?;
     let mut server_table = TomlTable::new();
@@ -91,9 +104,13 @@ fn edit_unmarked(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edi
         keep_last_comments_above(&mut server_table, &mut document);
     }
     let servers_item = document.entry(servers).or_insert_with(without_header);
-    let empty =
-        if servers_item.is_inline_table() { Item::Value(InlineTable::new().into()) } else { Item::Table(server_table) };
-    let servers_table = servers_item.as_table_like_mut().with_context(|| format!("`{servers}` is not a table"))?;
+    let empty = if servers_item.is_inline_table() {
+        Item::Value(InlineTable::new().into())
+    } else {
+        Item::Table(server_table)
+    };
+    let servers_table =
+        servers_item.as_table_like_mut().with_context(|| format!("`{servers}` is not a table"))?;
     let new = !servers_table.contains_key(SERVER);
     let mut server = servers_table
         .entry(SERVER)
@@ -137,7 +154,8 @@ impl Table for &mut dyn TableLike {
             Setting::Number(number) => value.as_integer() == Some(i64::from(*number)),
             Setting::Flag(flag) => value.as_bool() == Some(*flag),
             Setting::List(list) => value.as_array().is_some_and(|array| {
-                array.len() == list.len() && array.iter().zip(list).all(|(is, should)| is.as_str() == Some(should))
+                array.len() == list.len()
+                    && array.iter().zip(list).all(|(is, should)| is.as_str() == Some(should))
             }),
             Setting::Field(name, text) => {
                 let field = value.as_inline_table().and_then(|table| table.get(name));

@@ -8,7 +8,7 @@ use crate::git;
 use crate::worktree::Repository;
 
 /// None outside of a repository, or if nothing is there.
-pub fn advice(files: &[Connected], target: &Target<'_>) -> Option<String> {
+pub(super) fn advice(files: &[Connected], target: &Target<'_>) -> Option<String> {
     Repository::containing(target.project_root)?;
     let is_there = |one: &&Connected| matches!(one.status, Status::Written | Status::Unchanged);
     let mut paths: Vec<_> = files.iter().filter(is_there).map(|one| one.path.as_path()).collect();
@@ -18,19 +18,26 @@ pub fn advice(files: &[Connected], target: &Target<'_>) -> Option<String> {
         return None;
     }
     if target.exe.is_absolute() || target.dir.is_some() {
-        let what = if target.dir.is_some() { "the board's directory" } else { "the program's place" };
-        return Some(format!("the files name {what} on this machine; run the same command in each worktree"));
+        let what =
+            if target.dir.is_some() { "the board's directory" } else { "the program's place" };
+        return Some(format!(
+            "the files name {what} on this machine; run the same command in each worktree"
+        ));
     }
-    let (ignored, shared): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| is_ignored(target.project_root, path));
+    let (ignored, shared): (Vec<_>, Vec<_>) =
+        paths.into_iter().partition(|path| is_ignored(target.project_root, path));
     let named = |paths: &[&Path]| {
         let names = paths.iter().map(|path| path.strip_prefix(target.project_root).unwrap_or(path));
         names.map(|name| name.display().to_string()).collect::<Vec<_>>().join(", ")
     };
     Some(match (shared.is_empty(), ignored.is_empty()) {
-        (true, _) => format!("git ignores {}; run the same command in each worktree", named(&ignored)),
+        (true, _) => {
+            format!("git ignores {}; run the same command in each worktree", named(&ignored))
+        }
         (false, true) => format!("commit {}, and they and clones have the same", named(&shared)),
         (false, false) => format!(
-            "commit {}, and they and clones have the same; git ignores {}: run the same command in each worktree",
+            "commit {}, and they and clones have the same; git ignores {}: run the same command \
+             in each worktree",
             named(&shared),
             named(&ignored)
         ),

@@ -29,36 +29,40 @@ const NAME: &str = "journal";
 const READ_AT_ONCE: usize = 4_096;
 /// Most tasks that are named for one kind of problem.
 const NAMED: usize = 5;
-const KEEP: &str = "the next call goes on from the state file if that is sound, and keeps the journal as *.quarantined-N; \
-                    `callboard doctor --repair --dry-run` says what would be done and lost";
-const UNNOTICED: &str = "calls go on from the state file as long as none needs that event; what reads the past fails there. \
-                         To repair it loses the history: `callboard doctor --repair --dry-run` says what";
+const KEEP: &str = "the next call goes on from the state file if that is sound, and keeps the \
+                    journal as *.quarantined-N; `callboard doctor --repair --dry-run` says what \
+                    would be done and lost";
+const UNNOTICED: &str = "calls go on from the state file as long as none needs that event; what \
+                         reads the past fails there. To repair it loses the history: `callboard \
+                         doctor --repair --dry-run` says what";
 
-const REMAKE: &str =
-    "its events are sound: `callboard doctor --repair` makes the journal anew from them and loses nothing";
+const REMAKE: &str = "its events are sound: `callboard doctor --repair` makes the journal anew \
+                      from them and loses nothing";
 
-pub struct Copy {
+pub(super) struct Copy {
     dir: TempDir,
     bytes: u64,
 }
 
 /// What the examination of the journal showed.
-pub enum Examined {
+pub(super) enum Examined {
     None,
     Unreadable,
     Sound { board_id: Option<String>, head: u64 },
 }
 
-/// Copies the journal. The caller holds the lock. The log is copied first: a checkpoint meanwhile only moves its
-/// content to the database, so a log with a newer database is just as good.
-pub fn copy(dir: &Path) -> io::Result<Option<Copy>> {
+/// Copies the journal. The caller holds the lock. The log is copied first: a checkpoint meanwhile
+/// only moves its content to the database, so a log with a newer database is just as good.
+pub(super) fn copy(dir: &Path) -> io::Result<Option<Copy>> {
     let temporary = scratch::private("callboard-doctor-", &env::temp_dir())?;
     let mut bytes = 0;
     for (name, is_journal) in [(format!("{FILE_NAME}-wal"), false), (FILE_NAME.to_owned(), true)] {
         let to = temporary.path().join(&name);
         let copied = regular(&dir.join(&name)).and_then(|path| std::fs::copy(path, &to));
         // The copy must be writable, even if the original is not.
-        match copied.and_then(|size| std::fs::set_permissions(&to, Permissions::from_mode(0o600)).map(|()| size)) {
+        match copied.and_then(|size| {
+            std::fs::set_permissions(&to, Permissions::from_mode(0o600)).map(|()| size)
+        }) {
             Ok(size) => bytes += size,
             Err(error) if error.kind() == ErrorKind::NotFound && is_journal => return Ok(None),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -69,25 +73,45 @@ pub fn copy(dir: &Path) -> io::Result<Option<Copy>> {
 }
 
 fn regular(path: &Path) -> io::Result<PathBuf> {
-    match std::fs::symlink_metadata(path)?.is_file() {
-        true => Ok(path.to_owned()),
-        false => Err(io::Error::new(ErrorKind::InvalidInput, format!("{} is not a regular file", path.display()))),
+    if std::fs::symlink_metadata(path)?.is_file() {
+        Ok(path.to_owned())
+    } else {
+        Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            format!("{} is not a regular file", path.display()),
+        ))
     }
 }
 
 /// Examines the copy; `file` is the event that the state file claims to show.
-pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>, file: Option<u64>) -> (Vec<Check>, Examined) {
+pub(super) fn examine(
+    dir: &Path,
+    copied: io::Result<Option<Copy>>,
+    file: Option<u64>,
+) -> (Vec<Check>, Examined) {
     let copy = match copied {
         Ok(Some(copy)) => copy,
-        Ok(None) => return (vec![Check::ok(NAME, "none; the first writing call makes it")], Examined::None),
+        Ok(None) => {
+            return (
+                vec![Check::ok(NAME, "none; the first writing call makes it")],
+                Examined::None,
+            );
+        }
         Err(error) => {
-            let fix = format!("see to the permissions in {} and the space for temporary files", dir.display());
-            return (vec![Check::fail(NAME, format!("cannot be copied: {error}"), fix)], Examined::Unreadable);
+            let fix = format!(
+                "see to the permissions in {} and the space for temporary files",
+                dir.display()
+            );
+            return (
+                vec![Check::fail(NAME, format!("cannot be copied: {error}"), fix)],
+                Examined::Unreadable,
+            );
         }
     };
     match read(&copy) {
         Ok(found) => {
-            let text = format!("{} events in {}, hash chain verified", found.head, size(copy.bytes));
+            let text =
+                format!("{} events in {}, hash chain verified", found.head, size(copy.bytes));
             let mut checks = vec![Check::ok(NAME, text), replay(&found)];
             checks.extend(found.replayed.as_ref().ok().map(graph));
             checks.extend(found.replayed.as_ref().ok().map(|state| room(dir, state)));
@@ -110,15 +134,18 @@ fn tables(copy: &Copy) -> Option<Check> {
     });
     match rebuilt {
         Ok((before, after)) if before.is_empty() && after.is_empty() => None,
-        Ok((before, after)) if before == after => {
-            Some(Check::ok(NAME, format!("{} rows of runs, sessions and attempts, as the events say", after.len())))
-        }
+        Ok((before, after)) if before == after => Some(Check::ok(
+            NAME,
+            format!("{} rows of runs, sessions and attempts, as the events say", after.len()),
+        )),
         Ok(_) => {
-            let fix = "`callboard doctor --repair` makes them anew from the events; callboard itself reads only those";
+            let fix = "`callboard doctor --repair` makes them anew from the events; callboard \
+                       itself reads only those";
             Some(Check::warn(NAME, "the tables of runs are not what the events say", fix))
         }
         Err(error) => {
-            let fix = "nothing reads them but people; see to the space for temporary files, and run this again";
+            let fix = "nothing reads them but people; see to the space for temporary files, and \
+                       run this again";
             Some(Check::warn(NAME, format!("the tables of runs cannot be made anew: {error}"), fix))
         }
     }
@@ -136,7 +163,8 @@ struct Found {
 fn read(copy: &Copy) -> Result<Found, JournalError> {
     let journal = SqliteJournal::open(copy.dir.path())?;
     let board_id = journal.board_id()?;
-    let mut found = Found { board_id, head: 0, last: None, replayed: Ok(State::new()), checked: Ok(()) };
+    let mut found =
+        Found { board_id, head: 0, last: None, replayed: Ok(State::new()), checked: Ok(()) };
     loop {
         let events = journal.read_from(found.head, READ_AT_ONCE)?;
         let Some(last) = events.last() else {
@@ -158,19 +186,23 @@ fn replayed(mut state: State, events: &[Recorded]) -> Result<State, ApplyError> 
 
 fn flaw(error: &JournalError) -> Check {
     const NAME: &str = "journal file";
-    match error.is_damage() {
-        true => Check::fail(NAME, told(error), REMAKE),
-        false => Check::fail(NAME, "cannot be examined", error.to_string()),
+    if error.is_damage() {
+        Check::fail(NAME, told(error), REMAKE)
+    } else {
+        Check::fail(NAME, "cannot be examined", error.to_string())
     }
 }
 
 /// Checks that the events can be replayed to a state that keeps the invariants.
 fn replay(found: &Found) -> Check {
-    const REPORT: &str = "this is a defect of callboard, please report it; the board goes on from the state file";
+    const REPORT: &str =
+        "this is a defect of callboard, please report it; the board goes on from the state file";
     match &found.replayed {
         Err(error) => Check::fail("replay", error.to_string(), REPORT),
         Ok(state) => match state.check().as_slice() {
-            [] => Check::ok("replay", format!("{} tasks, every invariant holds", state.live_tasks())),
+            [] => {
+                Check::ok("replay", format!("{} tasks, every invariant holds", state.live_tasks()))
+            }
             wrong => Check::fail("replay", wrong.join("; "), REPORT),
         },
     }
@@ -180,14 +212,16 @@ fn replay(found: &Found) -> Check {
 fn room(dir: &Path, state: &State) -> Check {
     const NAME: &str = "room";
     let now = board_time(dir);
-    let tokens = tokens::list(dir).map_or(0, |tokens| tokens.iter().filter(|token| !token.is_over(now)).count());
+    let tokens = tokens::list(dir)
+        .map_or(0, |tokens| tokens.iter().filter(|token| !token.is_over(now)).count());
     let tokens = limit::TOKENS.nearly(tokens);
     let scopes = limit::BUNDLE_SCOPES.nearly(Bundles::at(&dir.join(bundle::DIRECTORY)).scopes());
     let nearly: Vec<_> = state.nearly_full(now).into_iter().chain(tokens).chain(scopes).collect();
     match nearly.as_slice() {
         [] => Check::ok(NAME, "no limit of the board is near"),
         nearly => {
-            let (full, ways): (Vec<_>, Vec<_>) = nearly.iter().filter_map(|one| one.split_once("; ")).unzip();
+            let (full, ways): (Vec<_>, Vec<_>) =
+                nearly.iter().filter_map(|one| one.split_once("; ")).unzip();
             Check::warn(NAME, full.join(", "), ways.join("; "))
         }
     }
@@ -199,11 +233,18 @@ fn graph(state: &State) -> Check {
     let health = state.health(true);
     let list = |ids: &[TaskId]| ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" -> ");
     let cycles = health.cycles.iter().map(|cycle| format!("a cycle: {}", list(cycle)));
-    let orphans = health.orphans.iter().map(|one| format!("{} names {}, which does not exist", one.task, one.missing));
+    let orphans = health
+        .orphans
+        .iter()
+        .map(|one| format!("{} names {}, which does not exist", one.task, one.missing));
     let failed = state.blocked_by_failure();
     let waiting = (!failed.is_empty()).then(|| {
         let named: Vec<_> = failed.iter().take(NAMED).map(|(task, _)| task.as_str()).collect();
-        format!("{} tasks wait for what failed or was called off: {}", failed.len(), named.join(", "))
+        format!(
+            "{} tasks wait for what failed or was called off: {}",
+            failed.len(),
+            named.join(", ")
+        )
     });
     let stuck = state.is_deadlocked().then(|| {
         let free = health
@@ -217,7 +258,11 @@ fn graph(state: &State) -> Check {
     if found.is_empty() {
         return Check::ok(
             NAME,
-            format!("{} ready, {} blocked, none for ever", state.ready_count(), state.blocked_count()),
+            format!(
+                "{} ready, {} blocked, none for ever",
+                state.ready_count(),
+                state.blocked_count()
+            ),
         );
     }
     Check::warn(
@@ -240,7 +285,8 @@ fn clock(dir: &Path, last: Option<Timestamp>) -> Check {
     if found.is_empty() {
         return Check::ok("clock", format!("{now}, as on the board"));
     }
-    let fix = "set the clock; no deadline goes by it before this machine boots again, as the board keeps its own time";
+    let fix = "set the clock; no deadline goes by it before this machine boots again, as the \
+               board keeps its own time";
     Check::warn("clock", found.join("; "), fix)
 }
 
@@ -249,9 +295,13 @@ fn fault(error: JournalError, file: Option<u64>) -> Check {
         JournalError::Damaged { seq, detail } if seq > 0 && file.is_some_and(|file| seq < file) => {
             Check::fail(NAME, format!("event {seq} is damaged: {detail}"), UNNOTICED)
         }
-        JournalError::Unreadable { source, .. } => Check::fail(NAME, format!("not readable: {source}"), KEEP),
+        JournalError::Unreadable { source, .. } => {
+            Check::fail(NAME, format!("not readable: {source}"), KEEP)
+        }
         JournalError::Sqlite(source) => Check::fail(NAME, format!("not readable: {source}"), KEEP),
-        JournalError::Damaged { seq, detail } => Check::fail(NAME, format!("event {seq} is damaged: {detail}"), KEEP),
+        JournalError::Damaged { seq, detail } => {
+            Check::fail(NAME, format!("event {seq} is damaged: {detail}"), KEEP)
+        }
         JournalError::NewerFormat { .. } | JournalError::UnknownKind { .. } => {
             Check::fail(NAME, "written by a newer callboard", error.to_string())
         }

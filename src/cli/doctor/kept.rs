@@ -16,7 +16,7 @@ use crate::statefile::{self, Found};
 const NAMED: usize = 5;
 
 /// The checks; none for a board without checkpoints and artifacts.
-pub fn checks(dir: &Path) -> Vec<Check> {
+pub(super) fn checks(dir: &Path) -> Vec<Check> {
     let Ok(Some(Found::Sound(document))) = statefile::load(dir) else { return Vec::new() };
     checkpoints(&document).into_iter().chain(artifacts(dir, &document)).collect()
 }
@@ -27,42 +27,53 @@ fn checkpoints(document: &Document) -> Option<Check> {
         return None;
     }
     let damaged = document.checkpoints.values().filter(|one| one.damage().is_some());
-    let damaged: Vec<_> = damaged.map(|one| format!("number {} of {}", one.number, one.workflow_id)).collect();
+    let damaged: Vec<_> =
+        damaged.map(|one| format!("number {} of {}", one.number, one.workflow_id)).collect();
     let found = format!("{} in {} workflows", document.checkpoints.len(), document.workflows.len());
-    Some(match damaged.is_empty() {
-        true => Check::ok(NAME, format!("{found}, all sound")),
-        false => Check::warn(
+    Some(if damaged.is_empty() {
+        Check::ok(NAME, format!("{found}, all sound"))
+    } else {
+        Check::warn(
             NAME,
             format!("{found}, damaged: {}", named(&damaged)),
-            "the ones before them are used; `callboard checkpoint delete WORKFLOW --number N` removes a damaged one",
-        ),
+            "the ones before them are used; `callboard checkpoint delete WORKFLOW --number N` \
+         removes a damaged one",
+        )
     })
 }
 
 fn artifacts(dir: &Path, document: &Document) -> Option<Check> {
     const NAME: &str = "artifacts";
-    let all = document.tasks.iter().flat_map(|task| task.artifacts.iter().map(|one| (&task.id, one)));
+    let all =
+        document.tasks.iter().flat_map(|task| task.artifacts.iter().map(|one| (&task.id, one)));
     let all: Vec<_> = all.collect();
     if all.is_empty() {
         return None;
     }
     let wrong: Vec<_> = all.iter().filter_map(|(task, one)| wrong(dir, task, one)).collect();
-    let found =
-        format!("{} of {} tasks", all.len(), document.tasks.iter().filter(|one| !one.artifacts.is_empty()).count());
-    Some(match wrong.is_empty() {
-        true => Check::ok(NAME, format!("{found}, all as they were attached")),
-        false => Check::warn(
+    let found = format!(
+        "{} of {} tasks",
+        all.len(),
+        document.tasks.iter().filter(|one| !one.artifacts.is_empty()).count()
+    );
+    Some(if wrong.is_empty() {
+        Check::ok(NAME, format!("{found}, all as they were attached"))
+    } else {
+        Check::warn(
             NAME,
             format!("{found}, {}", named(&wrong)),
             "attach them again, or put the files back if you have them",
-        ),
+        )
     })
 }
 
 fn wrong(dir: &Path, task: &TaskId, one: &Artifact) -> Option<String> {
     let told = |what: &str| Some(format!("{task}/{} {what}", one.name));
     let read = || -> Result<Option<Vec<u8>>, PrivateError> {
-        let Some(file) = private::read(&dir.join(DIRECTORY).join(task.as_str()), &one.file())? else { return Ok(None) };
+        let Some(file) = private::read(&dir.join(DIRECTORY).join(task.as_str()), &one.file())?
+        else {
+            return Ok(None);
+        };
         let mut content = Vec::new();
         let whole = file.take(limit::ARTIFACT.max as u64 + 1).read_to_end(&mut content);
         Ok(whole.is_ok().then_some(content))

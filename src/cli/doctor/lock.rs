@@ -17,9 +17,11 @@ use crate::participant::lock::signer;
 const NAME: &str = "lock";
 
 /// The locks; nobody writes as long as this value lives.
-pub struct Locked(#[expect(dead_code, reason = "closing them releases the locks")] Vec<File>);
+pub(super) struct Locked(
+    #[expect(dead_code, reason = "closing them releases the locks")] Vec<File>,
+);
 
-pub fn acquire(dir: &Path) -> (Check, Option<Locked>) {
+pub(super) fn acquire(dir: &Path) -> (Check, Option<Locked>) {
     let mut locked = Vec::new();
     for name in LOCKS {
         let path = dir.join(name);
@@ -50,15 +52,24 @@ fn wait(file: File) -> Result<File, Check> {
                 let fix = "this file system has no file locks; move the board to a local disk";
                 return Err(Check::fail(NAME, format!("cannot be locked: {error}"), fix));
             }
-            Err(TryLockError::WouldBlock) if start.elapsed() >= LOCK_PATIENCE => return Err(held(&file)),
+            Err(TryLockError::WouldBlock) if start.elapsed() >= LOCK_PATIENCE => {
+                return Err(held(&file));
+            }
             Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(10)),
         }
     }
 }
 
 fn held(file: &File) -> Check {
-    let holder = signer(file).map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
-    let found =
-        format!("held by {holder} for {} s, so journal and state file were not looked at", LOCK_PATIENCE.as_secs());
-    Check::fail(NAME, found, format!("see what {holder} does; if it hangs, end it: the lock goes with it"))
+    let holder =
+        signer(file).map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
+    let found = format!(
+        "held by {holder} for {} s, so journal and state file were not looked at",
+        LOCK_PATIENCE.as_secs()
+    );
+    Check::fail(
+        NAME,
+        found,
+        format!("see what {holder} does; if it hangs, end it: the lock goes with it"),
+    )
 }

@@ -1,5 +1,5 @@
-//! `callboard doctor --repair`: repairs a damaged board as far as possible, after a copy of its journal, state file and
-//! snapshots, and removes unfinished files of killed processes.
+//! `callboard doctor --repair`: repairs a damaged board as far as possible, after a copy of its
+//! journal, state file and snapshots, and removes unfinished files of killed processes.
 
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -26,7 +26,7 @@ use crate::snapshot;
 use crate::state::id::ParticipantId;
 use crate::statefile::Home;
 
-pub fn run(session: &Session, dry_run: bool) -> Outcome {
+pub(super) fn run(session: &Session, dry_run: bool) -> Outcome {
     let dir = session.dir();
     if !dir.is_dir() {
         bail!("there is nothing to repair in {}: it is not a directory", dir.display());
@@ -48,7 +48,8 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     let aside = restore::moved_aside(dir).filter(|_| plan.finds_nothing());
     if let Some(aside) = &aside {
         copy = scratch::private("callboard-doctor-", &env::temp_dir())?;
-        copy_board(aside, copy.path()).context("the board that was moved aside cannot be copied to be examined")?;
+        copy_board(aside, copy.path())
+            .context("the board that was moved aside cannot be copied to be examined")?;
         plan = recovery::plan(copy.path())?;
     }
     let nothing_left = plan.finds_nothing() && !has_remains(dir);
@@ -58,14 +59,18 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     }
     if !dry_run && presence::is_anyone_present(dir, None) {
         let refused = anyhow!(
-            "processes live on the board, as `callboard doctor` lists; end them first: they may know more than the files"
+            "processes live on the board, as `callboard doctor` lists; end them first: they may \
+             know more than the files"
         );
         return Err(Declined(refused).into());
     }
     let backup = dir.join(format!("backup-{}", SystemClock.wall()));
     let (mut steps, mut faults) = (Vec::new(), Vec::new());
     if let Some(aside) = &aside {
-        faults.push("a restore has moved the board aside and was ended before it put another in its place".to_owned());
+        faults.push(
+            "a restore has moved the board aside and was ended before it put another in its place"
+                .to_owned(),
+        );
         steps.push(format!("put back what is in {}", aside.display()));
     }
     steps.push(format!("copy journal, state file and snapshots to {}", backup.display()));
@@ -75,18 +80,26 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     steps.extend(leftovers.iter().map(|path| removal(path)));
     faults.extend_from_slice(plan.faults());
     let lost = plan.lost();
-    let report = if dry_run { None } else { Some(repair(dir, &backup, aside.as_deref(), plan.finds_nothing())?) };
+    let report = if dry_run {
+        None
+    } else {
+        Some(repair(dir, &backup, aside.as_deref(), plan.finds_nothing())?)
+    };
     if !dry_run {
         remove(&leftovers)?;
     }
     let reply = json!({"repaired": !dry_run, "faults": faults, "steps": steps, "lost": lost, "report": report});
     session.show(&reply, |page| {
         faults.iter().for_each(|fault| page.line(format_args!("found: {fault}")));
-        let (done, losing) = if dry_run { ("would", "this would lose") } else { ("did", "this lost") };
+        let (done, losing) =
+            if dry_run { ("would", "this would lose") } else { ("did", "this lost") };
         steps.iter().for_each(|step| page.line(format_args!("{done}: {step}")));
         page.line(format_args!("{losing}: {lost}"));
         if dry_run {
-            page.line(format_args!("nothing was changed; {} does it", session.wording.command("doctor --repair")));
+            page.line(format_args!(
+                "nothing was changed; {} does it",
+                session.wording.command("doctor --repair")
+            ));
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -103,13 +116,24 @@ fn tables_differ(copy: &Path) -> bool {
 }
 
 /// A fault and its remedy.
-const TABLES: (&str, &str) =
-    ("the tables of runs are not what the events say", "make the tables of runs anew from the events");
+const TABLES: (&str, &str) = (
+    "the tables of runs are not what the events say",
+    "make the tables of runs anew from the events",
+);
 
-/// Repairs for which no living process need end: only people read the tables, and nobody the leftovers.
-fn mend(session: &Session, dir: &Path, leftovers: &[PathBuf], tables: Option<(&str, &str)>, dry_run: bool) -> Outcome {
+/// Repairs for which no living process need end: only people read the tables, and nobody the
+/// leftovers.
+fn mend(
+    session: &Session,
+    dir: &Path,
+    leftovers: &[PathBuf],
+    tables: Option<(&str, &str)>,
+    dry_run: bool,
+) -> Outcome {
     if leftovers.is_empty() && tables.is_none() {
-        session.show(&json!({"repaired": false, "faults": []}), |page| page.line(format_args!("nothing to repair")))?;
+        session.show(&json!({"repaired": false, "faults": []}), |page| {
+            page.line(format_args!("nothing to repair"))
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     if !dry_run {
@@ -118,15 +142,21 @@ fn mend(session: &Session, dir: &Path, leftovers: &[PathBuf], tables: Option<(&s
         }
         remove(leftovers)?;
     }
-    let left = (!leftovers.is_empty()).then(|| "unfinished files of processes that were ended".to_owned());
-    let faults: Vec<_> = tables.map(|(fault, _)| fault.to_owned()).into_iter().chain(left).collect();
+    let left =
+        (!leftovers.is_empty()).then(|| "unfinished files of processes that were ended".to_owned());
+    let faults: Vec<_> =
+        tables.map(|(fault, _)| fault.to_owned()).into_iter().chain(left).collect();
     let remade = tables.map(|(_, step)| step.to_owned());
-    let steps: Vec<_> = remade.into_iter().chain(leftovers.iter().map(|path| removal(path))).collect();
-    session.show(&json!({"repaired": !dry_run, "faults": faults, "steps": steps, "lost": "nothing"}), |page| {
-        faults.iter().for_each(|fault| page.line(format_args!("found: {fault}")));
-        let done = if dry_run { "would" } else { "did" };
-        steps.iter().for_each(|step| page.line(format_args!("{done}: {step}")));
-    })?;
+    let steps: Vec<_> =
+        remade.into_iter().chain(leftovers.iter().map(|path| removal(path))).collect();
+    session.show(
+        &json!({"repaired": !dry_run, "faults": faults, "steps": steps, "lost": "nothing"}),
+        |page| {
+            faults.iter().for_each(|fault| page.line(format_args!("found: {fault}")));
+            let done = if dry_run { "would" } else { "did" };
+            steps.iter().for_each(|step| page.line(format_args!("{done}: {step}")));
+        },
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -135,10 +165,17 @@ fn removal(leftover: &Path) -> String {
 }
 
 fn remove(leftovers: &[PathBuf]) -> anyhow::Result<()> {
-    leftovers.iter().try_for_each(|path| scratch::remove(path).with_context(|| format!("cannot {}", removal(path))))
+    leftovers.iter().try_for_each(|path| {
+        scratch::remove(path).with_context(|| format!("cannot {}", removal(path)))
+    })
 }
 
-fn repair(dir: &Path, backup: &Path, aside: Option<&Path>, finds_nothing: bool) -> anyhow::Result<String> {
+fn repair(
+    dir: &Path,
+    backup: &Path,
+    aside: Option<&Path>,
+    finds_nothing: bool,
+) -> anyhow::Result<String> {
     if let Some(aside) = aside {
         restore::put_back(dir, aside)?;
     }
@@ -147,7 +184,11 @@ fn repair(dir: &Path, backup: &Path, aside: Option<&Path>, finds_nothing: bool) 
         for path in remains(dir) {
             let name = path.file_name().unwrap_or_default();
             // The backup holds no copy of directories, so they are moved there.
-            let removed = if path.is_dir() { fs::rename(&path, backup.join(name)) } else { fs::remove_file(&path) };
+            let removed = if path.is_dir() {
+                fs::rename(&path, backup.join(name))
+            } else {
+                fs::remove_file(&path)
+            };
             removed.with_context(|| format!("cannot remove {}", path.display()))?;
         }
         return Ok(format!("nothing was sound; all that was there is in {}", backup.display()));
@@ -160,8 +201,8 @@ fn repair(dir: &Path, backup: &Path, aside: Option<&Path>, finds_nothing: bool) 
     Ok(plan.carry_out(&author)?)
 }
 
-/// Makes the backup. It gets its name only when it is complete, so that one cut short by a full disk is not taken for a
-/// backup.
+/// Makes the backup. It gets its name only when it is complete, so that one cut short by a full
+/// disk is not taken for a backup.
 fn back_up(dir: &Path, backup: &Path) -> io::Result<()> {
     let work = Scratch::make_in(dir, "repair")?;
     let copy = work.path().join("backup");
@@ -174,7 +215,10 @@ fn back_up(dir: &Path, backup: &Path) -> io::Result<()> {
 /// The board's own files and evidence; with any of them left, no new board may be made here.
 fn remains(dir: &Path) -> Vec<PathBuf> {
     let journal = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", sqlite::FILE_NAME));
-    let own = journal.into_iter().chain([Home::of(dir).name().to_owned()]).filter(|name| dir.join(name).exists());
+    let own = journal
+        .into_iter()
+        .chain([Home::of(dir).name().to_owned()])
+        .filter(|name| dir.join(name).exists());
     own.chain(recovery::evidence(dir)).map(|name| dir.join(name)).collect()
 }
 
@@ -182,10 +226,12 @@ fn has_remains(dir: &Path) -> bool {
     !remains(dir).is_empty()
 }
 
-/// Copies the regular files of the board and its snapshots, without temporary files and copies by earlier repairs.
+/// Copies the regular files of the board and its snapshots, without temporary files and copies by
+/// earlier repairs.
 fn copy_board(from: &Path, to: &Path) -> io::Result<()> {
     copy_files(from, to)?;
-    if fs::symlink_metadata(from.join(snapshot::DIRECTORY)).is_ok_and(|metadata| metadata.is_dir()) {
+    if fs::symlink_metadata(from.join(snapshot::DIRECTORY)).is_ok_and(|metadata| metadata.is_dir())
+    {
         let to = to.join(snapshot::DIRECTORY);
         DirBuilder::new().mode(0o700).create(&to)?;
         copy_files(&from.join(snapshot::DIRECTORY), &to)?;
@@ -201,8 +247,11 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
         }
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut source = OpenOptions::new().read(true).custom_flags(flags).open(entry.path())?;
-        let mut target =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(to.join(entry.file_name()))?;
+        let mut target = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(to.join(entry.file_name()))?;
         io::copy(&mut source, &mut target)?;
         target.sync_all()?;
     }

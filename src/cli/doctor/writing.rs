@@ -16,25 +16,45 @@ const NAME: &str = "writing";
 /// Most bytes, about, that a call writes, apart from rewriting the whole state file.
 const OF_A_CALL: u64 = 256 << 10;
 
-pub fn check(dir: &Path) -> Check {
+pub(super) fn check(dir: &Path) -> Check {
     let [log, index] = ["-wal", "-shm"].map(|suffix| format!("{}{suffix}", sqlite::FILE_NAME));
     let names = LOCKS.into_iter().chain([sqlite::FILE_NAME, &log, &index]);
-    let closed: Vec<_> = names.filter_map(|name| Some(format!("{name} ({})", denied(&dir.join(name))?))).collect();
+    let closed: Vec<_> =
+        names.filter_map(|name| Some(format!("{name} ({})", denied(&dir.join(name))?))).collect();
     if !closed.is_empty() {
-        let fix = format!("`chmod -R u+rwX {}` as its owner, or mount the file system for writing", dir.display());
-        return Check::fail(NAME, format!("not to {}, so that no call can write", closed.join(", ")), fix);
+        let fix = format!(
+            "`chmod -R u+rwX {}` as its owner, or mount the file system for writing",
+            dir.display()
+        );
+        return Check::fail(
+            NAME,
+            format!("not to {}, so that no call can write", closed.join(", ")),
+            fix,
+        );
     }
-    let size = fs::symlink_metadata(participant::home(dir).file()).map_or(0, |metadata| metadata.len());
-    let is_full = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let size =
+        fs::symlink_metadata(participant::home(dir).file()).map_or(0, |metadata| metadata.len());
+    let is_full = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    };
     let fix = "free some: calls that find no room fail, and nothing that was acknowledged is lost";
     match fits(dir, OF_A_CALL).map(|()| fits(dir, size + OF_A_CALL)) {
-        Ok(Err(error)) if is_full(&error) => Check::warn(NAME, "there is no room for another state file", fix),
+        Ok(Err(error)) if is_full(&error) => {
+            Check::warn(NAME, "there is no room for another state file", fix)
+        }
         Ok(_) => Check::ok(NAME, "allowed, and there is room for a call"),
-        Err(error) if is_full(&error) => Check::fail(NAME, "there is no room for what a call may write", fix),
+        Err(error) if is_full(&error) => {
+            Check::fail(NAME, "there is no room for what a call may write", fix)
+        }
         Err(error) => {
-            let fix = format!("`chmod u+rwx {}` as its owner, or mount the file system for writing", dir.display());
-            let found =
-                format!("no file can be made in the directory ({}), as the state file is at each call", error.kind());
+            let fix = format!(
+                "`chmod u+rwx {}` as its owner, or mount the file system for writing",
+                dir.display()
+            );
+            let found = format!(
+                "no file can be made in the directory ({}), as the state file is at each call",
+                error.kind()
+            );
             Check::fail(NAME, found, fix)
         }
     }
@@ -53,7 +73,9 @@ fn fits(dir: &Path, bytes: u64) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(dir)?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         // The file system does not support the call.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.write_all(&vec![0; bytes.min(OF_A_CALL) as usize]),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            file.write_all(&vec![0; bytes.min(OF_A_CALL) as usize])
+        }
         taken => Ok(taken?),
     }
 }

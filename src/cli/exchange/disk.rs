@@ -11,13 +11,19 @@ use crate::exchange::{Format, below, fits};
 use crate::state::limit;
 
 /// The files of a format below a directory, by their names there; none if there are none.
-pub fn files(directory: &Path, format: &Format) -> anyhow::Result<Option<BTreeMap<String, String>>> {
+pub(super) fn files(
+    directory: &Path,
+    format: &Format,
+) -> anyhow::Result<Option<BTreeMap<String, String>>> {
     let named = directory.to_string_lossy();
     let mut names = Vec::new();
     for place in format.places {
         for place in below(place, &named) {
-            let mut walk =
-                Walk { root: fs_err::canonicalize(directory)?, most: limit::READ_FILES.max, names: Vec::new() };
+            let mut walk = Walk {
+                root: fs_err::canonicalize(directory)?,
+                most: limit::READ_FILES.max,
+                names: Vec::new(),
+            };
             walk.look_into(directory, "", place);
             names.append(&mut walk.names);
         }
@@ -51,7 +57,7 @@ pub fn files(directory: &Path, format: &Format) -> anyhow::Result<Option<BTreeMa
 }
 
 /// The first file of a format in a project.
-pub fn first(root: &Path, format: &Format) -> Option<String> {
+pub(super) fn first(root: &Path, format: &Format) -> Option<String> {
     let found = |place: &&str| {
         let mut walk = Walk { root: fs_err::canonicalize(root).ok()?, most: 1, names: Vec::new() };
         walk.look_into(root, "", place);
@@ -68,11 +74,16 @@ struct Walk {
 }
 
 impl Walk {
-    /// Adds the files below `directory` that fit a place. Only directories that the place names are looked into.
+    /// Adds the files below `directory` that fit a place. Only directories that the place names are
+    /// looked into.
     fn look_into(&mut self, directory: &Path, prefix: &str, place: &str) {
-        let (pattern, rest) = place.split_once('/').map_or((place, None), |(pattern, rest)| (pattern, Some(rest)));
-        let names: Vec<String> =
-            if pattern.contains('*') { self.listed(directory, pattern) } else { vec![pattern.to_owned()] };
+        let (pattern, rest) =
+            place.split_once('/').map_or((place, None), |(pattern, rest)| (pattern, Some(rest)));
+        let names: Vec<String> = if pattern.contains('*') {
+            self.listed(directory, pattern)
+        } else {
+            vec![pattern.to_owned()]
+        };
         for name in names {
             if self.names.len() > self.most {
                 return;
@@ -91,8 +102,9 @@ impl Walk {
 
     fn listed(&self, directory: &Path, pattern: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-        let names =
-            entries.take(limit::READ_FILES.max + 1).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names = entries
+            .take(limit::READ_FILES.max + 1)
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.filter(|name| fits(pattern, name)).collect();
         names.sort();
         names

@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:\n  \
 
 #[derive(clap::Args)]
 #[command(after_help = with_formats(EXAMPLES, |format| format.write.is_some()))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Format to write
     format: String,
     /// File, or directory of a project; `-` is standard output [default: -]
@@ -32,17 +32,21 @@ pub struct Arguments {
     force: bool,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { format, path, plan: of_plan, force } = arguments;
     let (made, is_one_file) = match known(&format, |format| format.write.is_some()) {
         None => {
             let name = if format == "json" { "plan.json" } else { "PLAN.md" };
-            let files = vec![(name.to_owned(), plan::text_of(session, &format, of_plan.as_deref())?)];
+            let files =
+                vec![(name.to_owned(), plan::text_of(session, &format, of_plan.as_deref())?)];
             (Written { files, report: Report::default() }, true)
         }
         Some(format) => {
             if of_plan.is_some() {
-                usage_error(format!("{} has all plans of the board; leave out --plan", format.name));
+                usage_error(format!(
+                    "{} has all plans of the board; leave out --plan",
+                    format.name
+                ));
             }
             let Some(write) = format.write else {
                 usage_error(format!("{} is only read: `callboard import`", format.name))
@@ -62,7 +66,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     };
     let root = resolved(&session.cwd.join(&path));
-    let place = |name: String| if is_one_file && !root.is_dir() { root.clone() } else { root.join(name) };
+    let place =
+        |name: String| if is_one_file && !root.is_dir() { root.clone() } else { root.join(name) };
     let files: Vec<_> = made.files.into_iter().map(|(name, text)| (place(name), text)).collect();
     let outcome = written::write(session, &format, &root, files, force)?;
     let reply = json!({
@@ -91,6 +96,8 @@ fn told(page: &mut Page, reply: &Value, report: &Report) {
     let [format, path] = ["format", "path"].map(|field| text(&reply[field]));
     let count = |list: &str| reply[list].as_array().map_or(0, Vec::len);
     let (written, unchanged, removed) = (count("written"), count("unchanged"), count("removed"));
-    page.line(format_args!("{format} in {path}: {written} files written, {unchanged} unchanged, {removed} removed"));
+    page.line(format_args!(
+        "{format} in {path}: {written} files written, {unchanged} unchanged, {removed} removed"
+    ));
     reported(page, report, "no place for");
 }

@@ -22,7 +22,7 @@ const EXAMPLES: &str = "Examples:\n  \
 
 #[derive(clap::Args)]
 #[command(after_help = with_formats(EXAMPLES, |format| format.read.is_some()))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// File or directory; `-` reads standard input. Its format may stand before it
     #[arg(value_name = "PATH|-", num_args = 1..=2, required = true)]
     words: Vec<String>,
@@ -40,16 +40,21 @@ pub struct Arguments {
     name: Option<String>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let (format, path) = format_and_path(&arguments.words, arguments.format.as_deref());
     let query = json!({"dry_run": arguments.dry_run});
-    let asked = Asked { format: format.as_deref(), path: &path, name: arguments.name.as_deref(), map: &arguments.map };
+    let asked = Asked {
+        format: format.as_deref(),
+        path: &path,
+        name: arguments.name.as_deref(),
+        map: &arguments.map,
+    };
     import(session, &asked, query)
 }
 
 /// What is to be imported.
 #[derive(Default)]
-pub struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     pub format: Option<&'a str>,
     pub path: &'a str,
     pub name: Option<&'a str>,
@@ -57,7 +62,7 @@ pub struct Asked<'a> {
 }
 
 /// Imports what was asked for. `query` has further arguments of the operation.
-pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome {
+pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome {
     let Asked { format, path, name, map } = *asked;
     let working = session.progress(&format!("importing {path}"));
     query["source"] = files::source(session, path).into();
@@ -77,7 +82,9 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
             let (text, origins) = read.plan_text();
             query["text"] = text.into();
             query["source"] = tree.path.into();
-            let mut reply = session.call("import_plan", query).map_err(|error| with_files(error, path, &origins))?;
+            let mut reply = session
+                .call("import_plan", query)
+                .map_err(|error| with_files(error, path, &origins))?;
             for list in ["/remarks", "/skipped", "/understood/waits"] {
                 let entries = reply.pointer_mut(list).and_then(Value::as_array_mut);
                 entries.into_iter().flatten().for_each(|one| with_origins(one, &origins));
@@ -107,7 +114,8 @@ fn carrying(session: &Session, asked: &Asked<'_>, query: &Value) -> String {
     add("format", asked.format);
     asked.map.iter().for_each(|(field, column)| add("map", Some(&format!("{field}={column}"))));
     add("name", query["name"].as_str());
-    // An import has put the plan in the place of the other one already, and the board keeps the rest.
+    // An import has put the plan in the place of the other one already, and the board keeps the
+    // rest.
     if query["dry_run"] == true {
         add("replace", query["replace"].as_str());
         query["carry"].as_array().into_iter().flatten().for_each(|one| add("carry", one.as_str()));
@@ -129,7 +137,8 @@ fn with_files(error: anyhow::Error, name: &str, origins: &[(String, usize)]) -> 
     let Some(problems) = data["problems"].as_array() else { return error };
     let fault = |problem: &Value| {
         let line = problem["line"].as_u64().unwrap_or(1) as usize;
-        let (path, line) = origins.get(line - 1).cloned().unwrap_or_else(|| (name.to_owned(), line));
+        let (path, line) =
+            origins.get(line - 1).cloned().unwrap_or_else(|| (name.to_owned(), line));
         Fault { path, line, problem: problem["problem"].as_str().unwrap_or_default().to_owned() }
     };
     refused(name, &problems.iter().map(fault).collect::<Vec<_>>())

@@ -1,9 +1,9 @@
 //! Files of other tools on the disk: which format they have, reading them, and writing an export.
 
 mod disk;
-pub mod export;
-pub mod import;
-pub mod verify;
+pub(super) mod export;
+pub(super) mod import;
+pub(super) mod verify;
 mod written;
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const PLANS: [&str; 2] = ["markdown", "json"];
 const NAMED: usize = 10;
 
 /// What was named on the command line, read.
-pub enum Found {
+pub(super) enum Found {
     /// A plan in Markdown or JSON.
     Plan(String),
     Other {
@@ -37,31 +37,34 @@ pub enum Found {
 }
 
 /// The arguments `PATH` or `FORMAT PATH`, with --format.
-pub fn format_and_path(words: &[String], option: Option<&str>) -> (Option<String>, String) {
+pub(super) fn format_and_path(words: &[String], option: Option<&str>) -> (Option<String>, String) {
     let (before, path) = match words {
         [path] => (None, path.clone()),
         [format, path] => (Some(format.as_str()), path.clone()),
         _ => usage_error("name one file or directory, and before it, if you like, its format"),
     };
     let format = match (before, option) {
-        (Some(one), Some(other)) if one != other => usage_error(format!("--format {other}, or {one}? Leave one out")),
+        (Some(one), Some(other)) if one != other => {
+            usage_error(format!("--format {other}, or {one}? Leave one out"))
+        }
         (one, other) => one.or(other),
     };
     format.into_iter().for_each(|format| _ = known(format, |_| true));
     (format.map(str::to_owned), path)
 }
 
-/// The format of this name; none for a plan in callboard's own forms. The names that `fits` says are named if it is
-/// none.
+/// The format of this name; none for a plan in callboard's own forms. The names that `fits` says
+/// are named if it is none.
 fn known(name: &str, fits: fn(&Format) -> bool) -> Option<&'static Format> {
     if PLANS.contains(&name) {
         return None;
     }
-    exchange::find(name).or_else(|| usage_error(format!("{name} is not a format; there are {}", names(fits))))
+    exchange::find(name)
+        .or_else(|| usage_error(format!("{name} is not a format; there are {}", names(fits))))
 }
 
 /// A value of --map: a field and the column that has it.
-pub fn mapped(given: &str) -> Result<(String, String), String> {
+pub(super) fn mapped(given: &str) -> Result<(String, String), String> {
     let (field, column) = given.split_once('=').ok_or("it is FIELD=COLUMN")?;
     Ok((field.trim().to_owned(), column.trim().to_owned()))
 }
@@ -73,20 +76,27 @@ fn names(fits: fn(&Format) -> bool) -> String {
 }
 
 /// What help says of the formats, before `text`.
-pub fn with_formats(text: &str, fits: fn(&Format) -> bool) -> String {
+pub(super) fn with_formats(text: &str, fits: fn(&Format) -> bool) -> String {
     let plans = PLANS.map(|name| (name, "a plan in a form of callboard's own"));
     with_formats_of(text, &plans, fits)
 }
 
 /// The same, with these beside the formats of other tools.
 fn with_formats_of(text: &str, plans: &[(&str, &str)], fits: fn(&Format) -> bool) -> String {
-    let others = FORMATS.iter().filter(|format| fits(format)).map(|format| (format.name, format.what));
-    let lines = plans.iter().copied().chain(others).map(|(name, what)| format!("\n  {name:<12} {what}"));
+    let others =
+        FORMATS.iter().filter(|format| fits(format)).map(|format| (format.name, format.what));
+    let lines =
+        plans.iter().copied().chain(others).map(|(name, what)| format!("\n  {name:<12} {what}"));
     format!("Formats:{}\n\n{text}", lines.collect::<String>())
 }
 
 /// Reads what was named on the command line.
-pub fn find(session: &Session, format: Option<&str>, name: &str, map: &[(String, String)]) -> anyhow::Result<Found> {
+pub(super) fn find(
+    session: &Session,
+    format: Option<&str>,
+    name: &str,
+    map: &[(String, String)],
+) -> anyhow::Result<Found> {
     let wanted = format.map(|format| known(format, |format| format.read.is_some()));
     if let Some(Some(Format { name, read: None, .. })) = wanted {
         usage_error(format!("{name} is only written: `callboard export {name}`"));
@@ -94,9 +104,16 @@ pub fn find(session: &Session, format: Option<&str>, name: &str, map: &[(String,
     let path = Path::new(name);
     let there = (name != "-").then(|| session.cwd.join(path)).filter(|path| path.is_dir());
     let (format, why, tree) = match (there, wanted) {
-        (Some(_), Some(None)) => usage_error(format!("{name} is a directory: name the file with the plan in it")),
-        (Some(_), Some(Some(format))) if format.one_file && format.places.iter().all(|place| !place.contains('/')) => {
-            usage_error(format!("{name} is a directory, and {} is one file: name that", format.name))
+        (Some(_), Some(None)) => {
+            usage_error(format!("{name} is a directory: name the file with the plan in it"))
+        }
+        (Some(_), Some(Some(format)))
+            if format.one_file && format.places.iter().all(|place| !place.contains('/')) =>
+        {
+            usage_error(format!(
+                "{name} is a directory, and {} is one file: name that",
+                format.name
+            ))
         }
         (Some(directory), wanted) => in_directory(session, name, &directory, wanted.flatten())?,
         (None, Some(Some(format))) if !format.one_file => {
@@ -124,14 +141,16 @@ pub fn find(session: &Session, format: Option<&str>, name: &str, map: &[(String,
             }
         }
     };
-    let read = format.read.map(|read| read(&tree)).transpose().map_err(|faults| refused(name, &faults))?;
+    let read =
+        format.read.map(|read| read(&tree)).transpose().map_err(|faults| refused(name, &faults))?;
     Ok(Found::Other { format, why, tree, read: Box::new(read.unwrap_or_default()) })
 }
 
 fn other_form(name: &str, format: &Format) -> anyhow::Error {
     let Format { name: wanted, form, .. } = format;
     Declined(anyhow!(
-        "nothing of {name} was imported: it is not {wanted}, which has {form}; leave --format out to have it found"
+        "nothing of {name} was imported: it is not {wanted}, which has {form}; leave --format out \
+         to have it found"
     ))
     .into()
 }
@@ -157,36 +176,49 @@ fn in_directory(
     for format in readable.filter(|format| wanted.is_none_or(|wanted| wanted.name == format.name)) {
         let Some(files) = disk::files(directory, format)? else { continue };
         let is_single = format.one_file && !format.places.iter().any(|place| place.contains('*'));
-        let first = match is_single {
-            true => format.places.iter().find_map(|place| files.keys().find(|name| place.ends_with(*name))),
-            false => files.keys().next(),
+        let first = if is_single {
+            format.places.iter().find_map(|place| files.keys().find(|name| place.ends_with(*name)))
+        } else {
+            files.keys().next()
         };
         let first = first.cloned().unwrap_or_default();
         let (files, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             files.into_iter().partition(|(name, _)| !is_single || *name == first);
         let tree = Tree { path: Some(path.clone()), is_directory: true, files, ..Tree::default() };
-        let tree = if is_single { Tree { path: tree.path_of(&first), is_directory: false, ..tree } } else { tree };
+        let tree = if is_single {
+            Tree { path: tree.path_of(&first), is_directory: false, ..tree }
+        } else {
+            tree
+        };
         if format.is_of_a_tool() || (format.is)(&tree) {
-            let others: String = others.keys().map(|name| format!("; {name} is not read")).collect();
+            let others: String =
+                others.keys().map(|name| format!("; {name} is not read")).collect();
             found.push((format, format!("by {first}{others}"), tree));
         } else if wanted.is_some() {
             return Err(other_form(&first, format));
         }
     }
-    let looked: Vec<_> =
-        FORMATS.iter().filter(|format| format.read.is_some()).flat_map(|format| format.places).collect();
+    let looked: Vec<_> = FORMATS
+        .iter()
+        .filter(|format| format.read.is_some())
+        .flat_map(|format| format.places)
+        .collect();
     match found.len() {
         0 => {
             let looked = looked.iter().map(|place| **place).collect::<Vec<_>>().join(", ");
             Err(Declined(anyhow!(
-                "{name} is a directory in which there is nothing to import: no {looked}; name a file"
+                "{name} is a directory in which there is nothing to import: no {looked}; name a \
+                 file"
             ))
             .into())
         }
         1 => Ok(found.remove(0)),
         _ => {
             let names = found.iter().map(|(format, ..)| format.name).collect::<Vec<_>>().join(", ");
-            Err(Declined(anyhow!("{name} has files of several formats ({names}): say which with --format")).into())
+            Err(Declined(anyhow!(
+                "{name} has files of several formats ({names}): say which with --format"
+            ))
+            .into())
         }
     }
 }
@@ -200,8 +232,11 @@ impl Session {
         let root = self.project_root();
         for format in FORMATS.iter().filter(|format| format.read.is_some()) {
             if let Some(first) = disk::first(&root, format) {
-                let command =
-                    self.wording.command(&format!("import {} {}", format.name, quoted(&root.to_string_lossy())));
+                let command = self.wording.command(&format!(
+                    "import {} {}",
+                    format.name,
+                    quoted(&root.to_string_lossy())
+                ));
                 page.line(format_args!("{first} is of {}: {command} brings it in.", format.what));
             }
         }
@@ -211,7 +246,11 @@ impl Session {
 /// Says what has no place of its own.
 fn reported(page: &mut Page, report: &Report, lead: &str) {
     let list = |counts: &std::collections::BTreeMap<String, usize>| {
-        counts.iter().map(|(name, count)| format!("{name} ({count})")).collect::<Vec<_>>().join(", ")
+        counts
+            .iter()
+            .map(|(name, count)| format!("{name} ({count})"))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     if !report.statuses.is_empty() {
         page.line(format_args!("status: {}", list(&report.statuses)));
@@ -263,7 +302,10 @@ fn newest<'v>(versions: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
 
 /// The lines of a reply about the plan, as lines of the files that it was made of.
 fn with_origins(value: &mut Value, origins: &[(String, usize)]) {
-    let Some((path, line)) = value["line"].as_u64().and_then(|line| origins.get(line as usize - 1)) else { return };
+    let Some((path, line)) = value["line"].as_u64().and_then(|line| origins.get(line as usize - 1))
+    else {
+        return;
+    };
     value["line"] = (*line).into();
     value["path"] = path.as_str().into();
 }

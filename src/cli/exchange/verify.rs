@@ -15,7 +15,7 @@ const EXAMPLES: &str = "Example:\n  callboard verify task-master .taskmaster/tas
 
 #[derive(clap::Args)]
 #[command(after_help = with_formats_of(EXAMPLES, &[], |format| format.read.is_some()))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Format of the file
     format: String,
     /// File or directory; `-` reads standard input
@@ -26,7 +26,7 @@ pub struct Arguments {
     map: Vec<(String, String)>,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { format, path, map } = arguments;
     let Found::Other { format, tree, read, .. } = find(session, Some(&format), &path, &map)? else {
         usage_error(format!("`callboard plan diff {path}` compares a plan with the board"));
@@ -36,10 +36,13 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         for difference in &verdict.differences {
             page.marked("differs", Tone::Waiting, difference);
         }
-        for (side, counts) in [("in the file", &verdict.in_file), ("on the board", &verdict.on_board)] {
+        for (side, counts) in
+            [("in the file", &verdict.in_file), ("on the board", &verdict.on_board)]
+        {
             let exchange::Counts { items, done, over, dependencies } = counts;
             page.line(format_args!(
-                "{side}: {items} items, {done} done, {over} failed or called off, {dependencies} dependencies"
+                "{side}: {items} items, {done} done, {over} failed or called off, {dependencies} \
+                 dependencies"
             ));
         }
         page.line(match verdict.differences.len() {

@@ -1,5 +1,5 @@
-//! Writes the files of an export. What something else has written is only replaced on request, so the board remembers
-//! what exports wrote.
+//! Writes the files of an export. What something else has written is only replaced on request, so
+//! the board remembers what exports wrote.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -17,14 +17,14 @@ use crate::state::digest::sha256;
 const NAMED: usize = 5;
 
 #[derive(Default)]
-pub struct Outcome {
+pub(super) struct Outcome {
     pub written: Vec<String>,
     pub unchanged: Vec<String>,
     pub removed: Vec<String>,
 }
 
 /// Writes all files, or none if one of them was not written by callboard and `force` is not given.
-pub fn write(
+pub(super) fn write(
     session: &Session,
     format: &str,
     root: &Path,
@@ -41,7 +41,9 @@ pub fn write(
             Ok(there) if there == text.as_bytes() => outcome.unchanged.push(name),
             Ok(there) if !force && !record.is_ours(&name, &there) => others.push(name),
             Ok(_) => due.push((path, text)),
-            Err(_) if path.is_dir() => usage_error(format!("{name} is a directory: name a file in it")),
+            Err(_) if path.is_dir() => {
+                usage_error(format!("{name} is a directory: name a file in it"))
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => due.push((path, text)),
             Err(error) => return Err(Declined(error.into()).into()),
         }
@@ -50,8 +52,10 @@ pub fn write(
         let more = others.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let names = others.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        let what =
-            format!("{names}{more}: written or changed by something else; --force replaces them; nothing was written");
+        let what = format!(
+            "{names}{more}: written or changed by something else; --force replaces them; nothing \
+             was written"
+        );
         return Err(Declined(anyhow!(what)).into());
     }
     for (path, text) in due {
@@ -65,7 +69,8 @@ pub fn write(
         new.persist(path).with_context(|| format!("{} cannot be written", path.display()))?;
         outcome.written.push(path.to_string_lossy().into_owned());
     }
-    let kept: Vec<String> = files.iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect();
+    let kept: Vec<String> =
+        files.iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect();
     let root = root.to_string_lossy();
     outcome.removed = record.remove_gone(format, &root, &kept);
     record.keep(format, &root, &files);
@@ -89,14 +94,16 @@ struct Entry {
 impl Record {
     fn read(session: &Session) -> Self {
         let file = private::read(session.dir(), EXPORTS).ok().flatten();
-        file.and_then(|file| serde_json::from_reader(std::io::BufReader::new(file)).ok()).unwrap_or_default()
+        file.and_then(|file| serde_json::from_reader(std::io::BufReader::new(file)).ok())
+            .unwrap_or_default()
     }
 
     fn is_ours(&self, name: &str, there: &[u8]) -> bool {
         self.0.get(name).is_some_and(|entry| entry.sha256 == sha256(there))
     }
 
-    /// Removes what an earlier export to the same root has written and this one has not, unless it was changed since.
+    /// Removes what an earlier export to the same root has written and this one has not, unless it
+    /// was changed since.
     fn remove_gone(&mut self, format: &str, root: &str, kept: &[String]) -> Vec<String> {
         let mut removed = Vec::new();
         let is_earlier = |entry: &Entry| entry.format == format && entry.root == root;
@@ -113,7 +120,8 @@ impl Record {
 
     fn keep(&mut self, format: &str, root: &str, files: &[(PathBuf, String)]) {
         for (path, text) in files {
-            let entry = Entry { format: format.to_owned(), root: root.to_owned(), sha256: sha256(text) };
+            let entry =
+                Entry { format: format.to_owned(), root: root.to_owned(), sha256: sha256(text) };
             self.0.insert(path.to_string_lossy().into_owned(), entry);
         }
     }

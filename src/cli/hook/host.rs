@@ -1,5 +1,5 @@
-//! Which processes belong to the same session: the client starts its hooks and its MCP server, so both have the same
-//! host.
+//! Which processes belong to the same session: the client starts its hooks and its MCP server, so
+//! both have the same host.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,12 +8,13 @@ use std::process::Command;
 
 /// Programs that may stand between a client and what it starts, also as a hook of git.
 const LAUNCHERS: [&str; 16] = [
-    "git", "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "nice", "nohup", "timeout", "setsid",
-    "xargs", "make",
+    "git", "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "nice", "nohup",
+    "timeout", "setsid", "xargs", "make",
 ];
 /// Longest chain of launchers; a longer one is not followed.
 const LONGEST_CHAIN: usize = 16;
-/// Programs that adopt orphaned processes, so they are nobody's host. The same is true of process 1, whatever it is.
+/// Programs that adopt orphaned processes, so they are nobody's host. The same is true of process
+/// 1, whatever it is.
 const FOSTERERS: [&str; 4] = ["systemd", "init", "launchd", "tini"];
 const FIRST_PROCESS: u32 = 1;
 
@@ -31,7 +32,7 @@ impl Process {
 }
 
 /// The processes that are visible from here.
-pub struct Processes(Source);
+pub(super) struct Processes(Source);
 
 enum Source {
     /// Linux: each process is read from /proc when needed.
@@ -40,17 +41,20 @@ enum Source {
 }
 
 impl Processes {
-    pub fn look() -> Self {
+    pub(super) fn look() -> Self {
         if Path::new("/proc/self/stat").exists() {
             return Self(Source::Proc);
         }
         let listed = Command::new("/bin/ps").args(["-axo", "pid=,ppid=,comm="]).output();
-        let text = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let text = listed
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+            .unwrap_or_default();
         Self(Source::Listed(text.lines().filter_map(parse_listed).collect()))
     }
 
-    /// The nearest process above `pid` that is no launcher. None if it is not visible, or there is none.
-    pub fn host_of(&self, pid: u32) -> Option<u32> {
+    /// The nearest process above `pid` that is no launcher. None if it is not visible, or there is
+    /// none.
+    pub(super) fn host_of(&self, pid: u32) -> Option<u32> {
         let mut host = self.get(pid)?.parent;
         for _ in 0..LONGEST_CHAIN {
             if host <= FIRST_PROCESS {
@@ -69,15 +73,20 @@ impl Processes {
     }
 
     /// The terminal of the process or, since clients start hooks without one, of its host: `pts/3`.
-    pub fn terminal_of(&self, pid: u32) -> Option<String> {
+    pub(super) fn terminal_of(&self, pid: u32) -> Option<String> {
         [Some(pid), self.host_of(pid)].into_iter().flatten().find_map(|pid| self.terminal(pid))
     }
 
     fn terminal(&self, pid: u32) -> Option<String> {
         match &self.0 {
-            Source::Proc => terminal_in(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?)),
+            Source::Proc => {
+                terminal_in(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
+            }
             Source::Listed(_) => {
-                let listed = Command::new("/bin/ps").args(["-o", "tty=", "-p", &pid.to_string()]).output().ok()?;
+                let listed = Command::new("/bin/ps")
+                    .args(["-o", "tty=", "-p", &pid.to_string()])
+                    .output()
+                    .ok()?;
                 let name = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
                 (!name.is_empty() && !name.starts_with('?')).then_some(name)
             }
@@ -87,9 +96,13 @@ impl Processes {
     fn get(&self, pid: u32) -> Option<Process> {
         match &self.0 {
             Source::Proc => {
-                let mut process = parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))?;
+                let mut process = parse_stat(&String::from_utf8_lossy(
+                    &fs::read(format!("/proc/{pid}/stat")).ok()?,
+                ))?;
                 // The link of another user's process cannot be read.
-                process.names.extend(fs::read_link(format!("/proc/{pid}/exe")).ok().as_deref().and_then(program));
+                process.names.extend(
+                    fs::read_link(format!("/proc/{pid}/exe")).ok().as_deref().and_then(program),
+                );
                 Some(process)
             }
             Source::Listed(processes) => processes.get(&pid).cloned(),
@@ -111,7 +124,8 @@ fn parse_stat(stat: &str) -> Option<Process> {
     Some(Process { parent, names: vec![name.to_owned()] })
 }
 
-/// The controlling terminal in `17 (name) S 1 1 1 34819 …`: its number holds the driver's, and that of the device.
+/// The controlling terminal in `17 (name) S 1 1 1 34819 …`: its number holds the driver's, and that
+/// of the device.
 fn terminal_in(stat: &str) -> Option<String> {
     let (_, after) = stat.rsplit_once(')')?;
     let number: u32 = after.split_whitespace().nth(4)?.parse().ok()?;
@@ -123,7 +137,8 @@ fn terminal_in(stat: &str) -> Option<String> {
     }
 }
 
-/// Parses `  17     1 /bin/name`. The name may contain spaces, and begins with a dash in a login shell.
+/// Parses `  17     1 /bin/name`. The name may contain spaces, and begins with a dash in a login
+/// shell.
 fn parse_listed(line: &str) -> Option<(u32, Process)> {
     let (pid, rest) = line.trim_start().split_once(' ')?;
     let (parent, path) = rest.trim_start().split_once(' ')?;
@@ -151,7 +166,8 @@ mod tests {
 
     #[test]
     fn a_session_inside_another_is_its_own_host() {
-        let processes = listed("20 1 claude\n30 20 bash\n40 30 claude\n50 40 callboard\n60 20 callboard\n");
+        let processes =
+            listed("20 1 claude\n30 20 bash\n40 30 claude\n50 40 callboard\n60 20 callboard\n");
         assert_eq!((processes.host_of(50), processes.host_of(60)), (Some(40), Some(20)));
     }
 
@@ -166,7 +182,10 @@ mod tests {
         assert_eq!(parse_stat("17 (a) (b) S 7 17 17 0 -1"), Some(node));
         assert_eq!(parse_stat("17 (a"), None);
         let listed = Process { parent: 7, names: vec!["Code Helper (Plugin)".to_owned()] };
-        assert_eq!(parse_listed("  17   7 /Applications/Code.app/Code Helper (Plugin)"), Some((17, listed)));
+        assert_eq!(
+            parse_listed("  17   7 /Applications/Code.app/Code Helper (Plugin)"),
+            Some((17, listed))
+        );
     }
 
     #[test]

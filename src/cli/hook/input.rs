@@ -11,9 +11,10 @@ use crate::bom;
 /// Bytes of standard input that are read; a tool's output may be long.
 const LARGEST_INPUT: u64 = 16 << 20;
 
-/// The fields that are used; clients send more. Those that not every hook needs are accepted in any form.
+/// The fields that are used; clients send more. Those that not every hook needs are accepted in any
+/// form.
 #[derive(Deserialize)]
-pub struct Input {
+pub(super) struct Input {
     pub cwd: Option<PathBuf>,
     pub stop_hook_active: Option<bool>,
     /// The client's own id of the subagent in which the hook runs; none in the main conversation.
@@ -41,7 +42,7 @@ pub struct Input {
 
 impl Input {
     /// Reads standard input to its end. None if it cannot be understood.
-    pub fn read() -> Option<Self> {
+    pub(super) fn read() -> Option<Self> {
         let mut stdin = io::stdin().lock();
         if stdin.is_terminal() {
             return serde_json::from_str("{}").ok();
@@ -52,23 +53,23 @@ impl Input {
         serde_json::from_slice(bom::skip_bytes(&text)).ok()
     }
 
-    pub fn subagent(&self) -> Option<&str> {
+    pub(super) fn subagent(&self) -> Option<&str> {
         self.agent_id.as_str().filter(|id| !id.is_empty())
     }
 
-    pub fn has_subagents(&self) -> bool {
+    pub(super) fn has_subagents(&self) -> bool {
         let mut tasks = self.background_tasks.as_array().into_iter().flatten();
         tasks.any(|task| matches!(task["type"].as_str(), Some("subagent" | "workflow")))
     }
 
-    /// Whether the client is about to ask its user. Copilot CLI, which alone gives a time with this event, sends it
-    /// before it knows whether it will ask.
-    pub fn asks_permission(&self) -> bool {
+    /// Whether the client is about to ask its user. Copilot CLI, which alone gives a time with this
+    /// event, sends it before it knows whether it will ask.
+    pub(super) fn asks_permission(&self) -> bool {
         self.hook_event_name == "PermissionRequest" && self.timestamp.is_null()
     }
 
     /// Whether the input says what exactly the user is asked.
-    pub fn is_detailed(&self) -> bool {
+    pub(super) fn is_detailed(&self) -> bool {
         self.asks_permission() || self.details.is_object()
     }
 }

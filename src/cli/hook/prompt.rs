@@ -16,11 +16,21 @@ const LOOKED_AT: usize = 4_096;
 /// Most characters that are reported.
 const SHOWN: usize = 120;
 /// Fields that tell most about what a tool would do, from the most telling one.
-const TELLING: [&str; 10] =
-    ["command", "file_path", "notebook_path", "path", "url", "query", "pattern", "filePath", "prompt", "description"];
+const TELLING: [&str; 10] = [
+    "command",
+    "file_path",
+    "notebook_path",
+    "path",
+    "url",
+    "query",
+    "pattern",
+    "filePath",
+    "prompt",
+    "description",
+];
 
 /// A question to the user, at which the agent waits.
-pub struct Prompt {
+pub(super) struct Prompt {
     pub reason: WaitReason,
     /// What is to be permitted; none for a question in words.
     pub what: Option<String>,
@@ -28,18 +38,24 @@ pub struct Prompt {
 
 impl Prompt {
     /// The prompt that a hook tells of; none if it tells of something else.
-    pub fn of(input: &Input) -> Option<Self> {
+    pub(super) fn of(input: &Input) -> Option<Self> {
         if input.asks_permission() {
-            return Some(Self { reason: WaitReason::Permission, what: asked(&input.tool_name, &input.tool_input) });
+            return Some(Self {
+                reason: WaitReason::Permission,
+                what: asked(&input.tool_name, &input.tool_input),
+            });
         }
         let message = || input.message.as_str().map(brief);
         match input.notification_type.as_str()? {
             "permission_prompt" => Some(Self { reason: WaitReason::Permission, what: message() }),
-            "ToolPermission" => {
-                Some(Self { reason: WaitReason::Permission, what: detailed(&input.details).or_else(message) })
-            }
+            "ToolPermission" => Some(Self {
+                reason: WaitReason::Permission,
+                what: detailed(&input.details).or_else(message),
+            }),
             "idle_prompt" => Some(Self { reason: WaitReason::Input, what: None }),
-            "elicitation_dialog" | "agent_needs_input" => Some(Self { reason: WaitReason::Input, what: message() }),
+            "elicitation_dialog" | "agent_needs_input" => {
+                Some(Self { reason: WaitReason::Input, what: message() })
+            }
             _ => None,
         }
     }
@@ -91,8 +107,9 @@ fn beginning(text: &str, longest: usize) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// Where the user can answer: a pane of a multiplexer, or else the program and the terminal of the client.
-pub fn place() -> Option<String> {
+/// Where the user can answer: a pane of a multiplexer, or else the program and the terminal of the
+/// client.
+pub(super) fn place() -> Option<String> {
     let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let pane = set("TMUX_PANE").map(|pane| format!("tmux pane {pane}"));
     let pane = pane.or_else(|| Some(format!("zellij pane {}", set("ZELLIJ_PANE_ID")?)));
@@ -128,8 +145,7 @@ mod tests {
         let edit = json!({"hook_event_name": "PermissionRequest", "tool_name": "Edit",
             "tool_input": {"file_path": "/p/src/a.rs", "old_string": "x", "new_string": "y"}});
         assert_eq!(told(edit), permission("Edit: /p/src/a.rs"));
-        let tool =
-            json!({"hook_event_name": "PermissionRequest", "tool_name": "mcp__db__drop", "tool_input": {"n": 1}});
+        let tool = json!({"hook_event_name": "PermissionRequest", "tool_name": "mcp__db__drop", "tool_input": {"n": 1}});
         assert_eq!(told(tool), permission("mcp__db__drop"));
         let later = json!({"hook_event_name": "Notification", "notification_type": "permission_prompt",
             "message": "Claude needs your permission to use Bash"});
@@ -159,14 +175,16 @@ mod tests {
     #[test]
     fn secrets_are_redacted_before_the_text_is_cut() {
         let token = format!("ghp_{}", "a1B2".repeat(9));
-        let command = format!("{} curl -H 'Authorization: Bearer {token}' https://x", "y".repeat(60));
-        let asks =
-            json!({"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": command}});
+        let command =
+            format!("{} curl -H 'Authorization: Bearer {token}' https://x", "y".repeat(60));
+        let asks = json!({"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": command}});
         let (_, what) = told(asks).expect("a prompt");
         let what = what.expect("what for");
         assert!(!what.contains("ghp_") && what.contains("[redacted"), "{what}");
         assert!(what.chars().count() <= SHOWN + 1 && what.len() <= limit::AWAITED.max, "{what}");
         let wide = json!({"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "€".repeat(9_000)}});
-        assert!(told(wide).and_then(|(_, what)| what).expect("what for").len() <= limit::AWAITED.max);
+        assert!(
+            told(wide).and_then(|(_, what)| what).expect("what for").len() <= limit::AWAITED.max
+        );
     }
 }

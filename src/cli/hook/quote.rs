@@ -1,12 +1,16 @@
-//! Quoting of text that agents wrote, before it enters a model's context. It is data: shortened, on one line, in
-//! quotes, and without what a client or a reader would take for something else.
+//! Quoting of text that agents wrote, before it enters a model's context. It is data: shortened, on
+//! one line, in quotes, and without what a client or a reader would take for something else.
 
 use super::super::print::harmless;
 use crate::harmless::is_unseen;
 
 /// The beginning of `text` as a JSON string of at most `longest` characters and an ellipsis.
-pub fn quoted(text: &str, longest: usize) -> String {
-    let mut shown = harmless(text.trim()).chars().filter(|c| !is_hidden(*c)).map(without_markup).collect::<String>();
+pub(super) fn quoted(text: &str, longest: usize) -> String {
+    let mut shown = harmless(text.trim())
+        .chars()
+        .filter(|c| !is_hidden(*c))
+        .map(without_markup)
+        .collect::<String>();
     if let Some((end, _)) = shown.char_indices().nth(longest) {
         shown.truncate(end);
         shown.push('…');
@@ -23,7 +27,8 @@ fn without_markup(c: char) -> char {
     }
 }
 
-/// Characters that only hide text from people. Emoji need joiners and variation selectors, so those stay.
+/// Characters that only hide text from people. Emoji need joiners and variation selectors, so those
+/// stay.
 fn is_hidden(c: char) -> bool {
     is_unseen(c) && !matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }

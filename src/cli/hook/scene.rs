@@ -1,5 +1,5 @@
-//! What a hook finds: the board, read without a lock from its state file or, if a person has edited that, from the
-//! journal; and the agents of the session that runs it.
+//! What a hook finds: the board, read without a lock from its state file or, if a person has edited
+//! that, from the journal; and the agents of the session that runs it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -28,13 +28,13 @@ use crate::worktree::Worktree;
 
 /// Environment variable that names the agent, set by whoever starts a client as a certain agent.
 const AGENT_VARIABLE: &str = "CALLBOARD_AGENT";
-/// Environment variable with the directory in which the session was started, wherever it works now. Gemini CLI sets it,
-/// too.
+/// Environment variable with the directory in which the session was started, wherever it works now.
+/// Gemini CLI sets it, too.
 const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
 
 /// Which of a session's conversations asks.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Conversation {
+pub(crate) enum Conversation {
     /// It is not known: any of them.
     Any,
     Main,
@@ -42,9 +42,9 @@ pub enum Conversation {
 }
 
 /// An agent and a task that it holds.
-pub type Held = (Arc<Agent>, Arc<Task>);
+pub(super) type Held = (Arc<Agent>, Arc<Task>);
 
-pub struct Scene {
+pub(crate) struct Scene {
     pub dir: PathBuf,
     /// How to call callboard for that board in the session's shell.
     pub command: String,
@@ -53,8 +53,8 @@ pub struct Scene {
     pub agents: Vec<Arc<Agent>>,
     /// The agent that the session was told to act as, which need not be on the board.
     named: Option<AgentId>,
-    /// Tasks of agents that acted in this worktree through a process that has ended, if the session has no agents: it
-    /// may be a resumed session of theirs.
+    /// Tasks of agents that acted in this worktree through a process that has ended, if the
+    /// session has no agents: it may be a resumed session of theirs.
     pub left: Vec<Held>,
     conversation: Conversation,
     /// The session's directory, and the root of its worktree.
@@ -66,7 +66,11 @@ pub struct Scene {
 
 impl Scene {
     /// Looks at the board; none if there is none.
-    pub fn look(session: &Session, cwd: Option<&Path>, conversation: Conversation) -> Result<Option<Self>, BoardError> {
+    pub(crate) fn look(
+        session: &Session,
+        cwd: Option<&Path>,
+        conversation: Conversation,
+    ) -> Result<Option<Self>, BoardError> {
         let cwd = cwd.filter(|cwd| cwd.is_dir()).unwrap_or(&session.cwd);
         let Some(location) = board_location(session, cwd) else { return Ok(None) };
         let (command, dir) = (in_shell(&location), location.dir);
@@ -85,16 +89,28 @@ impl Scene {
             None => search.unnamed(),
         };
         let cwd = cwd.to_owned();
-        Ok(Some(Self { dir, command, state, agents, named, left, conversation, cwd, root, worktree }))
+        Ok(Some(Self {
+            dir,
+            command,
+            state,
+            agents,
+            named,
+            left,
+            conversation,
+            cwd,
+            root,
+            worktree,
+        }))
     }
 
     /// The agent that the session was told to act as, if it is not on the board yet.
-    pub fn unregistered(&self) -> Option<&AgentId> {
+    pub(crate) fn unregistered(&self) -> Option<&AgentId> {
         self.named.as_ref().filter(|id| self.agents.is_empty() && !id.as_str().is_empty())
     }
 
-    /// Agents that the conversation itself acts as. A subagent that has not registered helps the one that started it.
-    pub fn own(&self) -> Vec<Arc<Agent>> {
+    /// Agents that the conversation itself acts as. A subagent that has not registered helps the
+    /// one that started it.
+    pub(crate) fn own(&self) -> Vec<Arc<Agent>> {
         if let Conversation::Subagent(tag) = &self.conversation
             && let Some(agent) = tag.agent(&self.state)
         {
@@ -102,13 +118,16 @@ impl Scene {
         }
         let all = self.state.agents().map(|one| &one.id).chain(&self.named);
         let parents: HashSet<_> = all.map(|id| subagent::cut(id.as_str())).collect();
-        let is_subagent = |agent: &Agent| subagent::is_one(agent, |parent| parents.contains(parent));
-        let is_own = |agent: &&Arc<Agent>| self.conversation == Conversation::Any || !is_subagent(agent);
+        let is_subagent =
+            |agent: &Agent| subagent::is_one(agent, |parent| parents.contains(parent));
+        let is_own =
+            |agent: &&Arc<Agent>| self.conversation == Conversation::Any || !is_subagent(agent);
         self.agents.iter().filter(is_own).cloned().collect()
     }
 
-    /// Agents whose tasks are to be ended before the conversation ends: a subagent's own, or all of the session's.
-    pub fn answerable(&self) -> Vec<Arc<Agent>> {
+    /// Agents whose tasks are to be ended before the conversation ends: a subagent's own, or all of
+    /// the session's.
+    pub(crate) fn answerable(&self) -> Vec<Arc<Agent>> {
         match &self.conversation {
             Conversation::Subagent(tag) => tag.agent(&self.state).cloned().into_iter().collect(),
             Conversation::Any | Conversation::Main => self.agents.clone(),
@@ -116,15 +135,17 @@ impl Scene {
     }
 
     /// The agent in whose name the conversation asks others.
-    pub fn speaker(&self) -> Option<AgentId> {
+    pub(crate) fn speaker(&self) -> Option<AgentId> {
         self.own().first().map(|agent| agent.id.clone()).or_else(|| self.unregistered().cloned())
     }
 
-    /// The directory to tell the board of if the conversation works in another worktree than the session's processes.
-    pub fn apart(&self) -> Option<&str> {
+    /// The directory to tell the board of if the conversation works in another worktree than the
+    /// session's processes.
+    pub(crate) fn apart(&self) -> Option<&str> {
         let root = self.root.as_ref()?;
         let through = self.agents.iter().flat_map(|agent| &agent.present_through);
-        let mut known = through.filter_map(|id| self.state.participant(id)).map(|one| &one.worktree).peekable();
+        let mut known =
+            through.filter_map(|id| self.state.participant(id)).map(|one| &one.worktree).peekable();
         let is_apart = match known.peek() {
             Some(_) => known.all(|worktree| *worktree != self.worktree),
             None => {
@@ -136,17 +157,22 @@ impl Scene {
         root.to_str().filter(|_| is_apart)
     }
 
-    pub fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
+    pub(crate) fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
         agent.current_tasks.iter().filter_map(|id| self.state.task(id))
     }
 
-    /// What others than the conversation's agents hold of `file`, under its name or under what a link leads to; it need not
-    /// exist. A session that does not know its agents counts everything held from its own worktree as its own.
-    pub fn others_hold(&self, file: &Path) -> Vec<Hold> {
+    /// What others than the conversation's agents hold of `file`, under its name or under what a
+    /// link leads to; it need not exist. A session that does not know its agents counts
+    /// everything held from its own worktree as its own.
+    pub(crate) fn others_hold(&self, file: &Path) -> Vec<Hold> {
         let file = without_dots(&self.cwd.join(file));
         let linked = || fs::canonicalize(&file).ok().and_then(|target| self.in_project(&target));
-        let mut paths: Vec<_> =
-            self.in_project(&file).into_iter().chain(self.as_named(&file)).chain(linked()).collect();
+        let mut paths: Vec<_> = self
+            .in_project(&file)
+            .into_iter()
+            .chain(self.as_named(&file))
+            .chain(linked())
+            .collect();
         paths.sort_unstable();
         paths.dedup();
         let mut holds = Vec::new();
@@ -176,14 +202,20 @@ impl Scene {
             Some(root) => root.clone(),
             None => fs::canonicalize(self.dir.parent()?).ok()?,
         };
-        let under = |dir: &Path| Some(fs::canonicalize(dir).ok()?.join(file.strip_prefix(dir).ok()?));
-        let file = self.cwd.ancestors().find_map(|dir| under(dir).filter(|file| file.starts_with(&root)))?;
+        let under =
+            |dir: &Path| Some(fs::canonicalize(dir).ok()?.join(file.strip_prefix(dir).ok()?));
+        let file = self
+            .cwd
+            .ancestors()
+            .find_map(|dir| under(dir).filter(|file| file.starts_with(&root)))?;
         Some(file.strip_prefix(root).ok()?.to_str()?.to_owned()).filter(|path| !path.is_empty())
     }
 
-    /// `file` relative to the worktree of the board that contains it or, outside of git, to the project.
+    /// `file` relative to the worktree of the board that contains it or, outside of git, to the
+    /// project.
     fn in_project(&self, file: &Path) -> Option<String> {
-        let known = file.ancestors().skip(1).find_map(|dir| Some((dir, fs::canonicalize(dir).ok()?)));
+        let known =
+            file.ancestors().skip(1).find_map(|dir| Some((dir, fs::canonicalize(dir).ok()?)));
         let (dir, canonical) = known?;
         let file = canonical.join(file.strip_prefix(dir).ok()?);
         let root = match Worktree::of_file(&self.dir, &self.cwd, &canonical) {
@@ -195,7 +227,8 @@ impl Scene {
 }
 
 fn board_location(session: &Session, cwd: &Path) -> Option<Location> {
-    let project = env::var_os(PROJECT_VARIABLE).map(PathBuf::from).filter(|project| project.is_dir());
+    let project =
+        env::var_os(PROJECT_VARIABLE).map(PathBuf::from).filter(|project| project.is_dir());
     let variable = env::var_os("COORDINATION_DIR");
     let location = Location::of(&Start {
         dir: session.dir_given.as_deref(),
@@ -229,17 +262,22 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn unnamed(&self) -> (Vec<Arc<Agent>>, Vec<Held>) {
-        let living: Vec<_> =
-            self.state.participants().filter(|one| is_present(self.dir, one.id.as_str())).cloned().collect();
+        let living: Vec<_> = self
+            .state
+            .participants()
+            .filter(|one| is_present(self.dir, one.id.as_str()))
+            .cloned()
+            .collect();
         let processes = Processes::look();
         let Some(host) = processes.host_of(std::process::id()) else {
             return (self.only_one_here(&living), self.left(&living));
         };
-        let siblings: Vec<_> = living.iter().filter(|one| processes.host_of(one.pid) == Some(host)).collect();
+        let siblings: Vec<_> =
+            living.iter().filter(|one| processes.host_of(one.pid) == Some(host)).collect();
         let mut agents = self.through(&self.prefer_here(siblings));
         if agents.is_empty() {
-            // A process with another host belongs to another session; one whose host is not visible may belong to this
-            // one.
+            // A process with another host belongs to another session; one whose host is not visible
+            // may belong to this one.
             let unseen = |one: &&Arc<Participant>| processes.host_of(one.pid).is_none();
             agents = self.only_one_here(&living.iter().filter(unseen).cloned().collect::<Vec<_>>());
         }
@@ -248,19 +286,29 @@ impl Search<'_> {
     }
 
     /// Prefers participants in this worktree: one host may have sessions in several.
-    fn prefer_here<'p>(&self, participants: Vec<&'p Arc<Participant>>) -> Vec<&'p Arc<Participant>> {
-        let here: Vec<_> = participants.iter().copied().filter(|one| self.is_here(one.worktree.as_deref())).collect();
+    fn prefer_here<'p>(
+        &self,
+        participants: Vec<&'p Arc<Participant>>,
+    ) -> Vec<&'p Arc<Participant>> {
+        let here: Vec<_> = participants
+            .iter()
+            .copied()
+            .filter(|one| self.is_here(one.worktree.as_deref()))
+            .collect();
         if here.is_empty() { participants } else { here }
     }
 
     fn only_one_here(&self, living: &[Arc<Participant>]) -> Vec<Arc<Agent>> {
-        let here: Vec<_> = living.iter().filter(|one| self.is_here(one.worktree.as_deref())).collect();
+        let here: Vec<_> =
+            living.iter().filter(|one| self.is_here(one.worktree.as_deref())).collect();
         let agents = self.through(&here);
         if agents.len() == 1 { agents } else { Vec::new() }
     }
 
     fn through(&self, participants: &[&Arc<Participant>]) -> Vec<Arc<Agent>> {
-        let acts = |agent: &&Arc<Agent>| participants.iter().any(|one| agent.present_through.contains(&one.id));
+        let acts = |agent: &&Arc<Agent>| {
+            participants.iter().any(|one| agent.present_through.contains(&one.id))
+        };
         self.state.agents().filter(acts).cloned().collect()
     }
 

@@ -17,47 +17,68 @@ use crate::state::time::SECOND;
 /// Milliseconds since an agent's last heartbeat within which no new one is sent.
 const HEARD: i64 = 20 * SECOND;
 
-/// Renews the leases of silent agents: any call that names an agent does. One that waits for a person goes on only by
-/// a sign of its own.
-pub fn renew(session: &Session, scene: &Scene) {
+/// Renews the leases of silent agents: any call that names an agent does. One that waits for a
+/// person goes on only by a sign of its own.
+pub(super) fn renew(session: &Session, scene: &Scene) {
     let now = participant::board_time(&scene.dir);
-    let is_silent = |agent: &Agent| !agent.current_tasks.is_empty() && now.since(agent.last_heartbeat) >= HEARD;
+    let is_silent =
+        |agent: &Agent| !agent.current_tasks.is_empty() && now.since(agent.last_heartbeat) >= HEARD;
     let own = scene.own();
-    let silent = scene.agents.iter().filter(|agent| agent.waiting.is_none() && is_silent(agent)).cloned();
-    let of_subagent = own.iter().filter(|agent| is_silent(agent) && agent.waiting.is_none()).cloned();
+    let silent =
+        scene.agents.iter().filter(|agent| agent.waiting.is_none() && is_silent(agent)).cloned();
+    let of_subagent =
+        own.iter().filter(|agent| is_silent(agent) && agent.waiting.is_none()).cloned();
     let waited = own.iter().filter(|agent| agent.waiting.is_some()).cloned();
     heartbeat(session, scene, silent.chain(of_subagent).chain(waited).collect());
 }
 
 /// Ends the waiting of the conversation's agents, if they wait.
-pub fn go_on(session: &Session, scene: &Scene) {
-    heartbeat(session, scene, scene.own().into_iter().filter(|agent| agent.waiting.is_some()).collect());
+pub(super) fn go_on(session: &Session, scene: &Scene) {
+    heartbeat(
+        session,
+        scene,
+        scene.own().into_iter().filter(|agent| agent.waiting.is_some()).collect(),
+    );
 }
 
 /// Records that the conversation's agent waits for a person.
-pub fn wait(session: &Session, scene: &Scene, prompt: Prompt, is_detailed: bool) {
+pub(super) fn wait(session: &Session, scene: &Scene, prompt: Prompt, is_detailed: bool) {
     let own = scene.own();
-    let Some(agent) = own.iter().find(|agent| !agent.current_tasks.is_empty()).or(own.first()) else { return };
+    let Some(agent) = own.iter().find(|agent| !agent.current_tasks.is_empty()).or(own.first())
+    else {
+        return;
+    };
     // An agent that holds nothing and waits for words is only free.
     if prompt.reason == WaitReason::Input && agent.current_tasks.is_empty() {
         return;
     }
-    let waits = |agent: &Arc<Agent>| agent.waiting.as_ref().is_some_and(|waiting| waiting.reason == prompt.reason);
+    let waits = |agent: &Arc<Agent>| {
+        agent.waiting.as_ref().is_some_and(|waiting| waiting.reason == prompt.reason)
+    };
     // What a client says later of the same prompt has no details, and names no subagent.
     if !is_detailed && scene.agents.iter().chain([agent]).any(waits) {
         return;
     }
-    if agent.waiting.as_ref().is_some_and(|waiting| waiting.reason == prompt.reason && waiting.what == prompt.what) {
+    if agent
+        .waiting
+        .as_ref()
+        .is_some_and(|waiting| waiting.reason == prompt.reason && waiting.what == prompt.what)
+    {
         return;
     }
-    let arguments = json!({"agent_id": agent.id, "for": prompt.reason, "what": prompt.what, "where": place()});
+    let arguments =
+        json!({"agent_id": agent.id, "for": prompt.reason, "what": prompt.what, "where": place()});
     call(session, scene, vec![("report_waiting", arguments)]);
 }
 
 fn heartbeat(session: &Session, scene: &Scene, mut agents: Vec<Arc<Agent>>) {
     agents.sort_by(|one, other| one.id.cmp(&other.id));
     agents.dedup_by(|one, other| one.id == other.id);
-    call(session, scene, agents.iter().map(|agent| ("heartbeat", json!({"agent_id": agent.id}))).collect());
+    call(
+        session,
+        scene,
+        agents.iter().map(|agent| ("heartbeat", json!({"agent_id": agent.id}))).collect(),
+    );
 }
 
 fn call(session: &Session, scene: &Scene, calls: Vec<(&'static str, Value)>) {

@@ -12,28 +12,33 @@ const END: &str = "<!-- /callboard -->";
 const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
 /// The paragraph. `board` holds the options that name the board, each followed by a space.
-pub fn text(board: &str) -> String {
+pub(super) fn text(board: &str) -> String {
     format!(
         "\
 ## Tasks
 
-All agents on this project share one task board, callboard. With its MCP tools: `register_agent` once, and its agent_id in
-every call; then `claim_task` (wait_seconds 50), bring in the commits that its handoff names, do that one task and commit,
-`heartbeat` with a note at each milestone, `complete_task` with what was done, or `fail_task` with the error; claim again
-until its verdict is `finished` or `paused`. Without the tools, the same from a shell, NAME being yours alone:
+All agents on this project share one task board, callboard. With its MCP tools: `register_agent` \
+         once, and its agent_id in
+every call; then `claim_task` (wait_seconds 50), bring in the commits that its handoff names, do \
+         that one task and commit,
+`heartbeat` with a note at each milestone, `complete_task` with what was done, or `fail_task` with \
+         the error; claim again
+until its verdict is `finished` or `paused`. Without the tools, the same from a shell, NAME being \
+         yours alone:
 
     callboard {board}--agent NAME claim --wait 50
     callboard {board}--agent NAME heartbeat --note 'where I am'
     callboard {board}--agent NAME complete TASK 'what was done'
     callboard {board}--agent NAME fail TASK 'what went wrong'
 
-`callboard {board}tasks` and `callboard {board}status` show the board. Work only on what you hold; never edit `.coordination/` by hand."
+`callboard {board}tasks` and `callboard {board}status` show the board. Work only on what you hold; \
+         never edit `.coordination/` by hand."
     )
 }
 
-/// The project's files that the paragraph belongs into: those that are there, or one to be made. One that is a link to
-/// another is that other.
-pub fn files(root: &Path) -> Vec<PathBuf> {
+/// The project's files that the paragraph belongs into: those that are there, or one to be made.
+/// One that is a link to another is that other.
+pub(super) fn files(root: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for path in FILES.map(|name| root.join(name)).into_iter().filter(|path| path.is_file()) {
         let same = |one: &PathBuf| matches!((fs::canonicalize(one), fs::canonicalize(&path)), (Ok(a), Ok(b)) if a == b);
@@ -44,11 +49,13 @@ pub fn files(root: &Path) -> Vec<PathBuf> {
     if found.is_empty() { vec![root.join(FILES[0])] } else { found }
 }
 
-/// What a file says with the paragraph in it; none if it says so already. A paragraph that `init` wrote before is
-/// replaced; the rest stays.
-pub fn put_into(file: &str, paragraph: &str) -> Option<String> {
+/// What a file says with the paragraph in it; none if it says so already. A paragraph that `init`
+/// wrote before is replaced; the rest stays.
+pub(super) fn put_into(file: &str, paragraph: &str) -> Option<String> {
     let marked = format!("{BEGIN}\n{paragraph}\n{END}");
-    let place = file.find(BEGIN).and_then(|start| Some((start, start + file[start..].find(END)? + END.len())));
+    let place = file
+        .find(BEGIN)
+        .and_then(|start| Some((start, start + file[start..].find(END)? + END.len())));
     let text = match place {
         Some((start, end)) => format!("{}{marked}{}", &file[..start], &file[end..]),
         None if file.trim().is_empty() => format!("{marked}\n"),
@@ -69,6 +76,9 @@ mod tests {
         let more = format!("{first}\n# After\n");
         let second = put_into(&more, "two").expect("a change");
         assert_eq!(second, more.replace("one", "two"));
-        assert_eq!(put_into("", "one").expect("a change"), "<!-- callboard -->\none\n<!-- /callboard -->\n");
+        assert_eq!(
+            put_into("", "one").expect("a change"),
+            "<!-- callboard -->\none\n<!-- /callboard -->\n"
+        );
     }
 }

@@ -23,18 +23,22 @@ const PLACES: [&str; 14] = [
     "docs/TODO.md",
 ];
 
-pub struct Found {
+pub(super) struct Found {
     pub path: PathBuf,
     /// Things to do in it.
     pub items: usize,
 }
 
-/// Files that can be read as a plan. One that a case-insensitive file system shows twice is named once.
-pub fn found(root: &Path) -> Vec<Found> {
+/// Files that can be read as a plan. One that a case-insensitive file system shows twice is named
+/// once.
+pub(super) fn found(root: &Path) -> Vec<Found> {
     let mut seen = Vec::new();
     let read = |place: &&str| {
         let path = root.join(place);
-        let metadata = path.metadata().ok().filter(|found| found.is_file() && found.len() <= limit::PLAN.max as u64)?;
+        let metadata = path
+            .metadata()
+            .ok()
+            .filter(|found| found.is_file() && found.len() <= limit::PLAN.max as u64)?;
         let file = std::os::unix::fs::MetadataExt::ino(&metadata);
         if seen.contains(&file) {
             return None;

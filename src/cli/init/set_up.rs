@@ -1,5 +1,5 @@
-//! What `init` does on a terminal after it has made the board: it asks whether to write the paragraph, to connect the
-//! clients that are installed, and to import a plan.
+//! What `init` does on a terminal after it has made the board: it asks whether to write the
+//! paragraph, to connect the clients that are installed, and to import a plan.
 
 use std::cell::Cell;
 use std::env;
@@ -18,8 +18,9 @@ use super::super::{Outcome, Session, read_marked};
 use super::{paragraph, plans};
 
 #[derive(clap::Args)]
-pub struct Answers {
-    /// Ask nothing: write the paragraph, connect the installed clients, and import the plan if there is just one
+pub(super) struct Answers {
+    /// Ask nothing: write the paragraph, connect the installed clients, and import the plan if
+    /// there is just one
     #[arg(long)]
     yes: bool,
     /// Ask nothing and write nothing but the board; so it is without a terminal
@@ -32,7 +33,7 @@ pub struct Answers {
 
 impl Answers {
     /// Whether there is more to do than to make the board. A server's board has no project here.
-    pub fn are_wanted(&self, session: &Session) -> bool {
+    pub(super) fn are_wanted(&self, session: &Session) -> bool {
         let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
         session.server.is_none() && (self.yes || on_terminal && !self.no_input && !session.json)
     }
@@ -69,9 +70,13 @@ struct Done {
     plan: Option<(PathBuf, Value)>,
 }
 
-pub fn run(session: &Session, answers: &Answers, reply: &Value, board: &str) -> Outcome {
+pub(super) fn run(session: &Session, answers: &Answers, reply: &Value, board: &str) -> Outcome {
     if !session.json {
-        say(&format!("The board is in {} ({}).", session.dir().display(), session.location.source))?;
+        say(&format!(
+            "The board is in {} ({}).",
+            session.dir().display(),
+            session.location.source
+        ))?;
     }
     let root = session.project_root();
     let mut done = Done::default();
@@ -91,7 +96,11 @@ pub fn run(session: &Session, answers: &Answers, reply: &Value, board: &str) -> 
     }
     session.show(&told, |page| {
         for path in &done.paragraphs {
-            page.marked("wrote", Tone::Good, format_args!("the paragraph on tasks to {}", path.display()));
+            page.marked(
+                "wrote",
+                Tone::Good,
+                format_args!("the paragraph on tasks to {}", path.display()),
+            );
         }
         if let Some((path, _)) = &done.plan {
             page.marked("imported", Tone::Good, format_args!("{}", path.display()));
@@ -103,7 +112,10 @@ pub fn run(session: &Session, answers: &Answers, reply: &Value, board: &str) -> 
             session.name_imports(page);
         }
         if connected.is_none() {
-            page.line(format_args!("{} lets an agent use the board.", session.wording.command("connect CLIENT")));
+            page.line(format_args!(
+                "{} lets an agent use the board.",
+                session.wording.command("connect CLIENT")
+            ));
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -114,7 +126,11 @@ fn say(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes the paragraph into the file, if that is wanted and it is not there already.
-fn write_paragraph(answers: &Answers, file: PathBuf, text: &str) -> anyhow::Result<Option<PathBuf>> {
+fn write_paragraph(
+    answers: &Answers,
+    file: PathBuf,
+    text: &str,
+) -> anyhow::Result<Option<PathBuf>> {
     let is_there = file.exists();
     let before = if is_there { fs::read_to_string(&file)? } else { String::new() };
     let Some(after) = paragraph::put_into(&before, text) else { return Ok(None) };
@@ -136,14 +152,21 @@ fn write_paragraph(answers: &Answers, file: PathBuf, text: &str) -> anyhow::Resu
     Ok(Some(file))
 }
 
-/// Imports one of the plans that lie in the project. Of several, `--yes` chooses none, and it adds none to a board that
-/// has one.
-fn import_plan(session: &Session, answers: &Answers, root: &Path) -> anyhow::Result<Option<(PathBuf, Value)>> {
+/// Imports one of the plans that lie in the project. Of several, `--yes` chooses none, and it adds
+/// none to a board that has one.
+fn import_plan(
+    session: &Session,
+    answers: &Answers,
+    root: &Path,
+) -> anyhow::Result<Option<(PathBuf, Value)>> {
     let found = plans::found(root);
     if answers.yes && found.len() > 1 {
         return Ok(None);
     }
-    if answers.yes && !found.is_empty() && session.call("get_status", json!({}))?.get("plan").is_some() {
+    if answers.yes
+        && !found.is_empty()
+        && session.call("get_status", json!({}))?.get("plan").is_some()
+    {
         if !session.json {
             let import = session.wording.command("plan import FILE");
             say(&format!("The board has a plan already, so none was imported: {import} does it."))?;
@@ -155,7 +178,8 @@ fn import_plan(session: &Session, answers: &Answers, root: &Path) -> anyhow::Res
         let things = if plan.items == 1 { "thing" } else { "things" };
         if answers.to(&format!("Import {name} ({} {things} to do) as tasks?", plan.items), false)? {
             let path = plan.path.to_string_lossy();
-            let query = json!({"text": read_marked(&path), "source": files::source(session, &path)});
+            let query =
+                json!({"text": read_marked(&path), "source": files::source(session, &path)});
             let reply = session.call("import_plan", query)?;
             return Ok(Some((plan.path, reply)));
         }
@@ -167,7 +191,9 @@ fn import_plan(session: &Session, answers: &Answers, root: &Path) -> anyhow::Res
 fn connect(session: &Session, answers: &Answers) -> anyhow::Result<Option<Value>> {
     let path = env::var_os("PATH");
     let all = <Client as clap::ValueEnum>::value_variants().iter().copied();
-    let found: Vec<_> = all.filter(|client| client.is_installed(path.as_deref(), session.home.as_deref())).collect();
+    let found: Vec<_> = all
+        .filter(|client| client.is_installed(path.as_deref(), session.home.as_deref()))
+        .collect();
     if found.is_empty() {
         return Ok(None);
     }

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use crate::cli::Session;
 use crate::cli::print::text;
 
-/// The file as the board knows it: its path in the project, else the whole path. `None` for standard input.
-pub fn source(session: &Session, file: &str) -> Option<String> {
+/// The file as the board knows it: its path in the project, else the whole path. `None` for
+/// standard input.
+pub(crate) fn source(session: &Session, file: &str) -> Option<String> {
     if file == "-" {
         return None;
     }
@@ -21,7 +22,7 @@ pub fn source(session: &Session, file: &str) -> Option<String> {
 }
 
 /// Files of plans that are not there any more. A file that another machine has is not looked for.
-pub fn gone(session: &Session) -> anyhow::Result<Vec<String>> {
+pub(crate) fn gone(session: &Session) -> anyhow::Result<Vec<String>> {
     if session.server.is_some() || !session.found_board {
         return Ok(Vec::new());
     }
@@ -31,7 +32,7 @@ pub fn gone(session: &Session) -> anyhow::Result<Vec<String>> {
 }
 
 /// Rows of `plan list`.
-pub fn row(session: &Session, plan: &Value) -> [String; 5] {
+pub(crate) fn row(session: &Session, plan: &Value) -> [String; 5] {
     let file = text(&plan["file"]);
     let lost = !file.is_empty() && session.server.is_none() && !session.is_in_project(&file);
     let file = if lost { format!("{file} (gone)") } else { file };

@@ -1,4 +1,5 @@
-//! A circuit breaker: after several failures in a row, whatever the task, the command is not run for a while.
+//! A circuit breaker: after several failures in a row, whatever the task, the command is not run
+//! for a while.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +11,10 @@ const LONGEST_PAUSE: i64 = 30 * 60 * SECOND;
 /// Pauses without one success in between, after which the worker gives up.
 const PAUSES: u32 = 3;
 
-/// The state of the circuit breaker, kept in the workflow's state so that a restart does not close it.
+/// The state of the circuit breaker, kept in the workflow's state so that a restart does not close
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Breaker {
+pub(super) struct Breaker {
     /// Hash of the command; another command starts afresh.
     pub command: String,
     /// Failures since the last success.
@@ -24,19 +26,20 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// The breaker for `command`, in its known state if that is for the same command. A breaker that had given up
-    /// starts afresh: whoever continues has fixed the cause.
-    pub fn of(command: &str, known: Option<Self>) -> Self {
+    /// The breaker for `command`, in its known state if that is for the same command. A breaker
+    /// that had given up starts afresh: whoever continues has fixed the cause.
+    pub(super) fn of(command: &str, known: Option<Self>) -> Self {
         let known = known.filter(|known| known.command == command && !known.has_given_up());
         known.unwrap_or_else(|| Self { command: command.to_owned(), ..Self::default() })
     }
 
-    pub fn succeeded(&mut self) {
+    pub(super) fn succeeded(&mut self) {
         *self = Self { command: std::mem::take(&mut self.command), ..Self::default() };
     }
 
-    /// Opens after `threshold` failures in a row, and again after each failure that follows a pause. 0 never opens.
-    pub fn failed(&mut self, threshold: u32, now: Timestamp) {
+    /// Opens after `threshold` failures in a row, and again after each failure that follows a
+    /// pause. 0 never opens.
+    pub(super) fn failed(&mut self, threshold: u32, now: Timestamp) {
         self.failures = self.failures.saturating_add(1);
         let is_open = self.open_until.is_some_and(|until| until > now);
         if threshold > 0 && self.failures >= threshold && !is_open {
@@ -50,13 +53,13 @@ impl Breaker {
         (FIRST_PAUSE << self.pauses.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
     }
 
-    pub fn has_given_up(&self) -> bool {
+    pub(super) fn has_given_up(&self) -> bool {
         self.pauses > PAUSES
     }
 
-    /// Milliseconds until the command may run again. After the clock was set back, at most one whole pause is left;
-    /// otherwise it would last until the clock has caught up.
-    pub fn left(&mut self, now: Timestamp) -> i64 {
+    /// Milliseconds until the command may run again. After the clock was set back, at most one
+    /// whole pause is left; otherwise it would last until the clock has caught up.
+    pub(super) fn left(&mut self, now: Timestamp) -> i64 {
         let latest = now + self.pause();
         self.open_until = self.open_until.map(|until| until.min(latest));
         self.open_until.map_or(0, |until| until.since(now))

@@ -12,7 +12,7 @@ use crate::participant::board_time;
 use crate::state::bundle::{Asked, Content, Loaded, Problem, Told};
 
 #[derive(Args)]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// Give the command the newest sound bundle of this scope, as it is when the work begins
     #[arg(long, value_name = "SCOPE", help_heading = "Bundle")]
     state_scope: Option<String>,
@@ -28,7 +28,8 @@ pub struct Wanted {
     /// Prompt that overrides the bundle's of that name; may be repeated
     #[arg(long, value_name = "NAME=TEXT", help_heading = "Bundle")]
     prompt: Vec<String>,
-    /// Setting that overrides the bundle's of that name, read as JSON if it is JSON; may be repeated
+    /// Setting that overrides the bundle's of that name, read as JSON if it is JSON; may be
+    /// repeated
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Bundle")]
     setting: Vec<String>,
 }
@@ -37,7 +38,7 @@ const MODEL_ID: &str = "CALLBOARD_MODEL_ID";
 const BASE_URL: &str = "CALLBOARD_BASE_URL";
 
 /// What each try of the command is given of the bundle.
-pub struct Handed {
+pub(super) struct Handed {
     /// None if no bundle was asked for.
     loaded: Option<Loaded>,
     /// Content of the bundle, overridden by the command line.
@@ -45,8 +46,9 @@ pub struct Handed {
 }
 
 impl Handed {
-    /// Loads the newest sound bundle. Damaged ones are skipped and, unless it is a `dry_run`, moved aside.
-    pub fn load(board: &Path, wanted: &Wanted, dry_run: bool) -> Result<Self, CallError> {
+    /// Loads the newest sound bundle. Damaged ones are skipped and, unless it is a `dry_run`, moved
+    /// aside.
+    pub(super) fn load(board: &Path, wanted: &Wanted, dry_run: bool) -> Result<Self, CallError> {
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let explicit = Content {
             model_id: given(&wanted.model_id),
@@ -59,14 +61,22 @@ impl Handed {
             None => None,
             Some(scope) => {
                 let dir = wanted.state_dir.clone().unwrap_or_else(|| board.join(bundle::DIRECTORY));
-                let asked = Asked::Load { scope: Some(scope.clone()), content: Content::default(), dry_run };
-                match Bundles::at(&dir).answer(&asked, board_time(board)).map_err(CallError::Refused)? {
+                let asked = Asked::Load {
+                    scope: Some(scope.clone()),
+                    content: Content::default(),
+                    dry_run,
+                };
+                match Bundles::at(&dir)
+                    .answer(&asked, board_time(board))
+                    .map_err(CallError::Refused)?
+                {
                     Told::Loaded(loaded) => Some(*loaded),
                     _ => None,
                 }
             }
         };
-        let stored = loaded.as_ref().and_then(|loaded| Some(loaded.bundle.as_ref()?.content.clone()));
+        let stored =
+            loaded.as_ref().and_then(|loaded| Some(loaded.bundle.as_ref()?.content.clone()));
         let stored = stored.unwrap_or_default();
         let content = Content {
             model_id: explicit.model_id.clone().or_else(|| stored.model_id.clone()),
@@ -77,8 +87,9 @@ impl Handed {
     }
 
     /// What to report about the bundle; none if none was asked for.
-    pub fn news(&self) -> Option<News<'_>> {
-        let Loaded { restored, scope, path, sha256, quarantined, warning, .. } = self.loaded.as_ref()?;
+    pub(super) fn news(&self) -> Option<News<'_>> {
+        let Loaded { restored, scope, path, sha256, quarantined, warning, .. } =
+            self.loaded.as_ref()?;
         Some(News {
             scope,
             restored: *restored,
@@ -90,7 +101,7 @@ impl Handed {
     }
 
     /// The `bundle` in the command's input; null if there is nothing to give.
-    pub fn input(&self) -> Value {
+    pub(super) fn input(&self) -> Value {
         if self.loaded.is_none() && self.content == Content::default() {
             return Value::Null;
         }
@@ -102,12 +113,16 @@ impl Handed {
             Value::Object(content) => content,
             _ => Map::new(),
         };
-        told.into_iter().filter(|(name, _)| !matches!(name.as_str(), "damaged" | "warning")).chain(content).collect()
+        told.into_iter()
+            .filter(|(name, _)| !matches!(name.as_str(), "damaged" | "warning"))
+            .chain(content)
+            .collect()
     }
 
     /// Environment variables for the command; empty where there is no value.
-    pub fn variables(&self) -> [(&'static str, String); 4] {
-        let of_bundle = |part: fn(&Loaded) -> Option<&String>| self.loaded.as_ref().and_then(part).cloned();
+    pub(super) fn variables(&self) -> [(&'static str, String); 4] {
+        let of_bundle =
+            |part: fn(&Loaded) -> Option<&String>| self.loaded.as_ref().and_then(part).cloned();
         [
             ("CALLBOARD_STATE_SCOPE", of_bundle(|loaded| Some(&loaded.scope))),
             ("CALLBOARD_BUNDLE_SHA256", of_bundle(|loaded| loaded.sha256.as_ref())),
@@ -120,7 +135,7 @@ impl Handed {
 
 /// Report on the bundle that was asked for.
 #[derive(Debug, serde::Serialize)]
-pub struct News<'a> {
+pub(super) struct News<'a> {
     pub scope: &'a str,
     /// There is a sound bundle, and the command gets it.
     pub restored: bool,
@@ -136,13 +151,16 @@ pub struct News<'a> {
 }
 
 impl News<'_> {
-    pub fn sentence(&self) -> String {
-        let damaged = self.damaged.iter().map(|one| format!("; damaged: {}, {}", one.file, one.problem));
-        let damaged: String = damaged.chain(self.warning.map(|warning| format!("; {warning}"))).collect();
+    pub(super) fn sentence(&self) -> String {
+        let damaged =
+            self.damaged.iter().map(|one| format!("; damaged: {}, {}", one.file, one.problem));
+        let damaged: String =
+            damaged.chain(self.warning.map(|warning| format!("; {warning}"))).collect();
         match self.path {
             Some(path) => format!("the command gets bundle {path}{damaged}"),
             None => format!(
-                "scope {} has no sound bundle, so the command gets none; `callboard bundle save` keeps one{damaged}",
+                "scope {} has no sound bundle, so the command gets none; `callboard bundle save` \
+                 keeps one{damaged}",
                 self.scope
             ),
         }

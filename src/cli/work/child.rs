@@ -1,4 +1,5 @@
-//! One run of the command under a supervisor: started, listened to, and ended with all that it started.
+//! One run of the command under a supervisor: started, listened to, and ended with all that it
+//! started.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,7 +26,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const LONGEST_REPORT: usize = 64 << 10;
 
 /// A supervisor and the command that it runs.
-pub struct Child {
+pub(super) struct Child {
     process: Process,
     run: String,
     reports: BufReader<OwnedReadHalf>,
@@ -41,7 +42,7 @@ pub struct Child {
 
 /// How a run of the command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub(super) enum End {
     Exit(Exit),
     NotStarted {
         reason: String,
@@ -55,7 +56,7 @@ pub enum End {
 }
 
 /// The next thing that happened to the run.
-pub enum Happened {
+pub(super) enum Happened {
     Output,
     /// Checkpoints that the command marked, or why a marked line holds none.
     Marked(Vec<output::Marked>),
@@ -66,13 +67,15 @@ pub enum Happened {
 }
 
 impl Child {
-    pub async fn start(assignment: &Assignment) -> io::Result<Self> {
+    pub(super) async fn start(assignment: &Assignment) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
         let mut command = Command::new(own_program());
-        // It is in a group of its own from the start: a Ctrl-C typed before it has a session must not end it.
+        // It is in a group of its own from the start: a Ctrl-C typed before it has a session must
+        // not end it.
         command.arg("supervise").stdin(Stdio::from(OwnedFd::from(theirs))).process_group(0);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(false).spawn()?;
+        let mut process =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(false).spawn()?;
         let (read, mut orders) = UnixStream::from_std(ours)?.into_split();
         let line = serde_json::to_string(assignment)? + "\n";
         if let Err(error) = orders.write_all(line.as_bytes()).await {
@@ -94,14 +97,15 @@ impl Child {
         })
     }
 
-    pub async fn order(&mut self, order: Order) {
+    pub(super) async fn order(&mut self, order: Order) {
         let line = serde_json::to_string(&order).unwrap_or_default() + "\n";
         // Its reports show whether it is still there.
         drop(self.orders.write_all(line.as_bytes()).await);
     }
 
-    /// Waits for the next thing to happen. It can be cancelled without loss: everything read is in `output`.
-    pub async fn next(&mut self, output: &mut Output) -> Happened {
+    /// Waits for the next thing to happen. It can be cancelled without loss: everything read is in
+    /// `output`.
+    pub(super) async fn next(&mut self, output: &mut Output) -> Happened {
         let (mut out, mut err) = ([0; CHUNK / 4], [0; CHUNK / 4]);
         let marked = output.take_marked();
         if !marked.is_empty() {
@@ -144,7 +148,7 @@ impl Child {
     }
 
     /// How the run ended; to be called after [`Happened::Over`]. Nothing of it is left.
-    pub async fn end(mut self, output: &mut Output) -> (End, Printed) {
+    pub(super) async fn end(mut self, output: &mut Output) -> (End, Printed) {
         drop(self.orders);
         drop(timeout_at(Instant::now() + LINGER, self.process.wait()).await);
         drop(self.process.start_kill());
@@ -163,7 +167,10 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-async fn read_some(pipe: Option<&mut (impl AsyncReadExt + Unpin)>, buffer: &mut [u8]) -> io::Result<usize> {
+async fn read_some(
+    pipe: Option<&mut (impl AsyncReadExt + Unpin)>,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
     match pipe {
         Some(pipe) => pipe.read(buffer).await,
         None => Ok(0),
@@ -173,14 +180,20 @@ async fn read_some(pipe: Option<&mut (impl AsyncReadExt + Unpin)>, buffer: &mut 
 /// Path of this very program, even if another version has been installed at its path since.
 fn own_program() -> std::path::PathBuf {
     let this = Path::new("/proc/self/exe");
-    if this.exists() { this.to_owned() } else { std::env::current_exe().unwrap_or_else(|_| "callboard".into()) }
+    if this.exists() {
+        this.to_owned()
+    } else {
+        std::env::current_exe().unwrap_or_else(|_| "callboard".into())
+    }
 }
 
-/// Ends what a killed supervisor has left. It becomes children of this process, which is the next subreaper.
+/// Ends what a killed supervisor has left. It becomes children of this process, which is the next
+/// subreaper.
 async fn end_orphans(run: &str) {
     let mark = format!("{RUN}={run}");
     for _ in 0..200 {
-        let orphans: Vec<Pid> = descendants().into_iter().filter(|pid| is_marked(*pid, &mark)).collect();
+        let orphans: Vec<Pid> =
+            descendants().into_iter().filter(|pid| is_marked(*pid, &mark)).collect();
         if orphans.is_empty() {
             return;
         }
@@ -188,7 +201,8 @@ async fn end_orphans(run: &str) {
             let _ = kill_process(*pid, Signal::KILL);
         }
         sleep(Duration::from_millis(10)).await;
-        let is_ours = |pid: &&Pid| parent_of_living(pid.as_raw_nonzero().get().unsigned_abs()).is_none();
+        let is_ours =
+            |pid: &&Pid| parent_of_living(pid.as_raw_nonzero().get().unsigned_abs()).is_none();
         for pid in orphans.iter().filter(is_ours) {
             let _ = waitpid(Some(*pid), WaitOptions::NOHANG);
         }
@@ -196,6 +210,7 @@ async fn end_orphans(run: &str) {
 }
 
 fn is_marked(pid: Pid, mark: &str) -> bool {
-    let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+    let environment =
+        std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
 }

@@ -1,4 +1,5 @@
-//! Kinds of failures, and what follows from each: how long to wait, and whether to try again at all.
+//! Kinds of failures, and what follows from each: how long to wait, and whether to try again at
+//! all.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use crate::cli::supervise::Exit;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub(super) enum Category {
     /// The try took too long.
     Timeout,
     /// The next try may succeed.
@@ -24,7 +25,7 @@ pub enum Category {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub(super) struct Failure {
     pub category: Category,
     pub message: String,
 }
@@ -32,11 +33,12 @@ pub struct Failure {
 /// Factor of the pause after a rate limit: whoever was told to slow down waits longer.
 const RATE_LIMITED_FACTOR: u32 = 15;
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// Retries after a timeout: it costs the whole time again, so one worker retries once and leaves the rest to others.
+/// Retries after a timeout: it costs the whole time again, so one worker retries once and leaves
+/// the rest to others.
 const RETRIES_AFTER_TIMEOUT: u32 = 1;
 
-/// What programs print in each kind of failure; the first match decides. None of them is permanent: a log may contain
-/// any word, and giving a task up by mistake costs more than a few more tries.
+/// What programs print in each kind of failure; the first match decides. None of them is permanent:
+/// a log may contain any word, and giving a task up by mistake costs more than a few more tries.
 const PATTERNS: [(Category, &[&str]); 3] = [
     (
         Category::RateLimited,
@@ -69,7 +71,7 @@ const PATTERNS: [(Category, &[&str]); 3] = [
 ];
 
 impl Category {
-    pub fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
             Self::Transient => "transient",
@@ -85,7 +87,7 @@ impl Category {
     }
 
     /// How many more tries one worker makes.
-    pub fn retries(self, configured: u32) -> u32 {
+    pub(super) fn retries(self, configured: u32) -> u32 {
         match self {
             Self::Permanent => 0,
             Self::Timeout => configured.min(RETRIES_AFTER_TIMEOUT),
@@ -93,24 +95,26 @@ impl Category {
         }
     }
 
-    /// The pause after the `failed`-th try. It doubles, and is up to a tenth longer, so that workers do not come back
-    /// all at once.
-    pub fn pause(self, base: Duration, failed: u32) -> Duration {
+    /// The pause after the `failed`-th try. It doubles, and is up to a tenth longer, so that
+    /// workers do not come back all at once.
+    pub(super) fn pause(self, base: Duration, failed: u32) -> Duration {
         let factor = if self == Self::RateLimited { RATE_LIMITED_FACTOR } else { 1 };
-        let doubled = base.saturating_mul(factor << failed.saturating_sub(1).min(12)).min(LONGEST_PAUSE);
+        let doubled =
+            base.saturating_mul(factor << failed.saturating_sub(1).min(12)).min(LONGEST_PAUSE);
         let tenth = doubled.as_millis() as u64 / 10;
         doubled + Duration::from_millis(RandomState::new().hash_one(failed) % tenth.max(1))
     }
 }
 
 impl Failure {
-    pub fn new(category: Category, message: impl Into<String>) -> Self {
+    pub(super) fn new(category: Category, message: impl Into<String>) -> Self {
         Self { category, message: message.into() }
     }
 
-    /// Why a try has failed; none if it has succeeded. What the command itself reports comes first, then its exit code,
-    /// then what it printed. Many readers see only the first line of the message.
-    pub fn of(exit: Exit, printed: &Printed) -> Option<Self> {
+    /// Why a try has failed; none if it has succeeded. What the command itself reports comes first,
+    /// then its exit code, then what it printed. Many readers see only the first line of the
+    /// message.
+    pub(super) fn of(exit: Exit, printed: &Printed) -> Option<Self> {
         let said = printed.object.as_ref().and_then(said);
         if exit == Exit::Code(0) && said.is_none() {
             return None;
@@ -132,12 +136,14 @@ impl Failure {
     }
 }
 
-/// The failure in an object `{"error": "text"}`, `{"error": {"category": …, "message": …}}`, or `{"is_error": true,
-/// "result": "text"}`.
+/// The failure in an object `{"error": "text"}`, `{"error": {"category": …, "message": …}}`, or
+/// `{"is_error": true, "result": "text"}`.
 fn said(object: &Map<String, Value>) -> Option<(Option<Category>, String)> {
     let text = |value: &Value| value.as_str().map(str::to_owned).unwrap_or_default();
     match object.get("error") {
-        Some(Value::String(message)) if !message.is_empty() => Some((of_text(message), message.clone())),
+        Some(Value::String(message)) if !message.is_empty() => {
+            Some((of_text(message), message.clone()))
+        }
         Some(Value::Object(error)) => {
             let message = error.get("message").map(text).unwrap_or_default();
             let category = error.get("category").and_then(Value::as_str).and_then(Category::named);
@@ -164,12 +170,17 @@ fn of_exit(exit: Exit) -> Option<Category> {
 
 fn of_text(text: &str) -> Option<Category> {
     let text = text.to_ascii_lowercase();
-    let found = PATTERNS.iter().find(|(_, patterns)| patterns.iter().any(|pattern| text.contains(pattern)));
+    let found =
+        PATTERNS.iter().find(|(_, patterns)| patterns.iter().any(|pattern| text.contains(pattern)));
     found.map(|(category, _)| *category)
 }
 
 fn signal_name(signal: i32) -> &'static str {
-    let named = [(Signal::KILL, " (killed)"), (Signal::TERM, " (terminated)"), (Signal::SEGV, " (segmentation fault)")];
+    let named = [
+        (Signal::KILL, " (killed)"),
+        (Signal::TERM, " (terminated)"),
+        (Signal::SEGV, " (segmentation fault)"),
+    ];
     named.iter().find(|(one, _)| one.as_raw() == signal).map_or("", |(_, name)| name)
 }
 
@@ -190,11 +201,23 @@ mod tests {
         assert_eq!(failure(Exit::Code(0), "", said.clone()), Some(Category::RateLimited));
         assert_eq!(failure(Exit::Code(78), "timed out", said), Some(Category::RateLimited));
         assert_eq!(failure(Exit::Code(78), "timed out", Value::Null), Some(Category::Permanent));
-        assert_eq!(failure(Exit::Code(1), "request timed out", Value::Null), Some(Category::Timeout));
-        assert_eq!(failure(Exit::Code(1), "429 Too Many Requests", Value::Null), Some(Category::RateLimited));
+        assert_eq!(
+            failure(Exit::Code(1), "request timed out", Value::Null),
+            Some(Category::Timeout)
+        );
+        assert_eq!(
+            failure(Exit::Code(1), "429 Too Many Requests", Value::Null),
+            Some(Category::RateLimited)
+        );
         assert_eq!(failure(Exit::Signal(9), "", Value::Null), Some(Category::Transient));
-        for text in ["1 test failed", "error: unexpected argument", "test login::unauthorized ... FAILED"] {
-            assert_eq!(failure(Exit::Code(1), text, Value::Null), Some(Category::Transient), "{text}");
+        for text in
+            ["1 test failed", "error: unexpected argument", "test login::unauthorized ... FAILED"]
+        {
+            assert_eq!(
+                failure(Exit::Code(1), text, Value::Null),
+                Some(Category::Transient),
+                "{text}"
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! What a workflow has done, and where each of its agents stands: saved on the board before and after every try.
+//! What a workflow has done, and where each of its agents stands: saved on the board before and
+//! after every try.
 
 use std::time::Duration;
 
@@ -25,19 +26,20 @@ const STATE_BYTES: usize = limit::CHECKPOINT.max - 2_048;
 const DEPTH_OF_KEPT: usize = 3;
 const BREAKER: &str = "breaker";
 
-pub struct Ledger {
+pub(super) struct Ledger {
     pub state: ExecutionState,
     pub breaker: Breaker,
     pub tally: Tally,
     agents: usize,
-    /// Time that all tries took, and whole seconds of it that the workflow was charged for, rounded up.
+    /// Time that all tries took, and whole seconds of it that the workflow was charged for,
+    /// rounded up.
     took: Duration,
     charged: u64,
 }
 
 /// Counts of what this process has done.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Tally {
+pub(super) struct Tally {
     pub done: u64,
     /// Tasks that a worker here has given up; others may try them.
     pub given_up: u64,
@@ -55,7 +57,7 @@ pub struct Tally {
 
 /// Where an agent stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Persona {
+pub(super) struct Persona {
     pub last_updated: Timestamp,
     #[serde(default)]
     pub status: PersonaStatus,
@@ -80,7 +82,7 @@ pub struct Persona {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PersonaStatus {
+pub(super) enum PersonaStatus {
     #[default]
     Idle,
     Running,
@@ -90,13 +92,13 @@ pub enum PersonaStatus {
 
 impl Persona {
     /// Whether this is the task and attempt that it works on, or worked on last.
-    pub fn is_at(&self, task: &TaskId, attempt: u32) -> bool {
+    pub(super) fn is_at(&self, task: &TaskId, attempt: u32) -> bool {
         self.task.as_ref() == Some(task) && self.task_attempt == attempt
     }
 }
 
 impl Ledger {
-    pub fn new(known: Option<ExecutionState>, command: &str, agents: usize) -> Self {
+    pub(super) fn new(known: Option<ExecutionState>, command: &str, agents: usize) -> Self {
         let state = known.unwrap_or_else(|| ExecutionState {
             workflow_id: None,
             phase: String::new(),
@@ -109,7 +111,8 @@ impl Ledger {
             artifacts: Map::new(),
             metrics: Map::new(),
         });
-        let breaker = state.metrics.get(BREAKER).and_then(|value| serde_json::from_value(value.clone()).ok());
+        let breaker =
+            state.metrics.get(BREAKER).and_then(|value| serde_json::from_value(value.clone()).ok());
         let mut ledger = Self {
             state,
             breaker: Breaker::of(command, breaker),
@@ -122,18 +125,20 @@ impl Ledger {
         ledger
     }
 
-    pub fn phase(&mut self, phase: &str, status: &str) {
+    pub(super) fn phase(&mut self, phase: &str, status: &str) {
         self.state.phase = phase.to_owned();
         self.state.status = status.to_owned();
     }
 
-    pub fn persona(&self, agent: &AgentId) -> Persona {
+    pub(super) fn persona(&self, agent: &AgentId) -> Persona {
         let known = self.state.persona_states.get(agent.as_str());
-        known.and_then(|known| serde_json::from_value(Value::Object(known.clone())).ok()).unwrap_or_default()
+        known
+            .and_then(|known| serde_json::from_value(Value::Object(known.clone())).ok())
+            .unwrap_or_default()
     }
 
     /// Agents in the middle of a task, each with the task and the number of its attempt.
-    pub fn in_work(&self) -> Vec<(AgentId, TaskId, u32)> {
+    pub(super) fn in_work(&self) -> Vec<(AgentId, TaskId, u32)> {
         let agents = self.state.persona_states.keys().map(AgentId::trusted);
         let at = |agent: AgentId| {
             let persona = self.persona(&agent);
@@ -143,21 +148,27 @@ impl Ledger {
         agents.filter_map(at).collect()
     }
 
-    pub fn put(&mut self, agent: &AgentId, persona: &Persona) {
+    pub(super) fn put(&mut self, agent: &AgentId, persona: &Persona) {
         if let Ok(Value::Object(fields)) = serde_json::to_value(persona) {
             self.state.persona_states.insert(agent.to_string(), fields);
         }
     }
 
     /// Whether the agent was interrupted during a try of that attempt.
-    pub fn goes_on(&self, agent: &AgentId, task: &TaskId, attempt: u32) -> bool {
+    pub(super) fn goes_on(&self, agent: &AgentId, task: &TaskId, attempt: u32) -> bool {
         let persona = self.persona(agent);
         persona.is_at(task, attempt) && persona.status == PersonaStatus::Running
     }
 
-    /// Begins a try, or resumes one that was interrupted, which is not counted again. Returns its number and what to
-    /// charge.
-    pub fn begin(&mut self, agent: &AgentId, task: &TaskId, attempt: u32, now: Timestamp) -> (u32, Spent) {
+    /// Begins a try, or resumes one that was interrupted, which is not counted again. Returns its
+    /// number and what to charge.
+    pub(super) fn begin(
+        &mut self,
+        agent: &AgentId,
+        task: &TaskId,
+        attempt: u32,
+        now: Timestamp,
+    ) -> (u32, Spent) {
         let (mut persona, goes_on) = (self.persona(agent), self.goes_on(agent, task, attempt));
         if !persona.is_at(task, attempt) {
             persona = Persona { tokens_used: persona.tokens_used, ..Persona::default() };
@@ -182,7 +193,7 @@ impl Ledger {
     }
 
     /// Records the end of a try, which used `tokens` and has `took` of its time uncharged.
-    pub fn tried(
+    pub(super) fn tried(
         &mut self,
         agent: &AgentId,
         failure: Option<&Failure>,
@@ -194,8 +205,9 @@ impl Ledger {
         persona.last_updated = now;
         persona.tokens_used = persona.tokens_used.saturating_add(tokens);
         persona.status = PersonaStatus::Waiting;
-        persona.last_error = failure
-            .map(|failure| format!("{}: {}", failure.category.as_str(), first_bytes(&failure.message, LAST_ERROR)));
+        persona.last_error = failure.map(|failure| {
+            format!("{}: {}", failure.category.as_str(), first_bytes(&failure.message, LAST_ERROR))
+        });
         if let (Some(task), Some(_)) = (&persona.task, failure) {
             *self.state.retry_counts.entry(task.to_string()).or_default() += 1;
         }
@@ -205,7 +217,7 @@ impl Ledger {
     }
 
     /// Seconds to charge the workflow for more time.
-    pub fn charge(&mut self, took: Duration) -> u64 {
+    pub(super) fn charge(&mut self, took: Duration) -> u64 {
         self.took += took;
         let whole = self.took.as_secs() + u64::from(self.took.subsec_nanos() > 0);
         let seconds = whole.saturating_sub(self.charged);
@@ -214,18 +226,18 @@ impl Ledger {
     }
 
     /// Time charged beyond what all tries took, because seconds are rounded up.
-    pub fn charged_ahead(&self) -> Duration {
+    pub(super) fn charged_ahead(&self) -> Duration {
         Duration::from_secs(self.charged).saturating_sub(self.took)
     }
 
     /// Takes back a charge that was not saved.
-    pub fn uncharge(&mut self, took: Duration, seconds: u64) {
+    pub(super) fn uncharge(&mut self, took: Duration, seconds: u64) {
         self.took = self.took.saturating_sub(took);
         self.charged -= seconds;
     }
 
     /// Records that the agent no longer has the task.
-    pub fn ended(&mut self, agent: &AgentId, task: &TaskId, done: bool, now: Timestamp) {
+    pub(super) fn ended(&mut self, agent: &AgentId, task: &TaskId, done: bool, now: Timestamp) {
         let mut persona = self.persona(agent);
         persona.last_updated = now;
         persona.status = PersonaStatus::Idle;
@@ -242,7 +254,7 @@ impl Ledger {
     }
 
     /// Takes a task off the completed ones, because its completion was refused.
-    pub fn take_back(&mut self, task: &TaskId) {
+    pub(super) fn take_back(&mut self, task: &TaskId) {
         let done = &mut self.state.completed_tasks;
         if let Some(place) = done.iter().rposition(|one| one == task.as_str()) {
             done.remove(place);
@@ -251,14 +263,23 @@ impl Ledger {
     }
 
     /// Keeps what a command marked, if it is within bounds.
-    pub fn keep(&mut self, agent: &AgentId, marked: Map<String, Value>, now: Timestamp) -> Result<(), String> {
-        let (bytes, most) = (Value::Object(marked.clone()).to_string().len(), KEPT_BYTES / self.agents.max(1));
+    pub(super) fn keep(
+        &mut self,
+        agent: &AgentId,
+        marked: Map<String, Value>,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        let (bytes, most) =
+            (Value::Object(marked.clone()).to_string().len(), KEPT_BYTES / self.agents.max(1));
         if bytes > most {
             return Err(format!("{bytes} bytes, at most {most}"));
         }
-        let (levels, most) = (depth(&Value::Object(marked.clone())) + DEPTH_OF_KEPT, limit::DEPTH.max);
+        let (levels, most) =
+            (depth(&Value::Object(marked.clone())) + DEPTH_OF_KEPT, limit::DEPTH.max);
         if levels > most {
-            return Err(format!("nested {levels} levels deep with the state around it, at most {most}"));
+            return Err(format!(
+                "nested {levels} levels deep with the state around it, at most {most}"
+            ));
         }
         let mut persona = self.persona(agent);
         persona.last_updated = now;
@@ -268,17 +289,18 @@ impl Ledger {
     }
 
     /// The state as it is to be saved, shortened if it is too large.
-    pub fn snapshot(&mut self) -> Value {
+    pub(super) fn snapshot(&mut self) -> Value {
         let breaker = serde_json::to_value(&self.breaker).unwrap_or_default();
         self.state.metrics.insert(BREAKER.to_owned(), breaker);
         let mut saved = self.state.clone();
-        let size = |state: &ExecutionState| serde_json::to_string(state).map_or(0, |json| json.len());
+        let size =
+            |state: &ExecutionState| serde_json::to_string(state).map_or(0, |json| json.len());
         while size(&saved) > STATE_BYTES && shrink(&mut saved) {}
         serde_json::to_value(&saved).unwrap_or_default()
     }
 
     /// Adds one to a metric that counts over all processes of the workflow.
-    pub fn count(&mut self, metric: &str) {
+    pub(super) fn count(&mut self, metric: &str) {
         let count = self.state.metrics.get(metric).and_then(Value::as_u64).unwrap_or_default();
         self.state.metrics.insert(metric.to_owned(), Value::from(count + 1));
     }
@@ -297,9 +319,12 @@ fn shrink(state: &mut ExecutionState) -> bool {
         state.artifacts.clear();
         return true;
     }
-    let size = |persona: &Map<String, Value>| serde_json::to_string(persona).map_or(0, |json| json.len());
-    let is_idle = |persona: &Map<String, Value>| persona.get("status").is_none_or(|status| status == "idle");
-    let largest = state.persona_states.iter().max_by_key(|(_, persona)| (is_idle(persona), size(persona)));
+    let size =
+        |persona: &Map<String, Value>| serde_json::to_string(persona).map_or(0, |json| json.len());
+    let is_idle =
+        |persona: &Map<String, Value>| persona.get("status").is_none_or(|status| status == "idle");
+    let largest =
+        state.persona_states.iter().max_by_key(|(_, persona)| (is_idle(persona), size(persona)));
     if let Some(name) = largest.map(|(name, _)| name.clone()) {
         state.persona_states.remove(&name);
         return true;
@@ -329,7 +354,9 @@ mod tests {
                 Duration::ZERO,
                 now,
             );
-            ledger.keep(&agent, Map::from_iter([("k".to_owned(), Value::from("y".repeat(400)))]), now).expect("kept");
+            ledger
+                .keep(&agent, Map::from_iter([("k".to_owned(), Value::from("y".repeat(400)))]), now)
+                .expect("kept");
         }
         assert!(serde_json::to_string(&ledger.state).expect("JSON").len() > limit::CHECKPOINT.max);
         let saved = ledger.snapshot();
@@ -340,7 +367,8 @@ mod tests {
     #[test]
     fn time_is_charged_in_whole_seconds_rounded_up() {
         let mut ledger = Ledger::new(None, "c", 1);
-        let charged = [200, 900, 2_900, 100].map(|millis| ledger.charge(Duration::from_millis(millis)));
+        let charged =
+            [200, 900, 2_900, 100].map(|millis| ledger.charge(Duration::from_millis(millis)));
         assert_eq!(charged, [1, 1, 2, 1]);
         ledger.uncharge(Duration::from_millis(100), 1);
         assert_eq!(ledger.charge(Duration::from_millis(100)), 1);

@@ -15,16 +15,16 @@ const KEPT: usize = 40;
 /// Most tasks whose logs are kept, the newest.
 const TASKS_KEPT: usize = 1_000;
 /// Name of the directory below the board's directory.
-pub const LOGS: &str = "logs";
+pub(super) const LOGS: &str = "logs";
 const LOCK: &str = "lock";
 
 /// The logs of one task.
-pub struct Shelf {
+pub(super) struct Shelf {
     dir: Dir,
 }
 
 impl Shelf {
-    pub fn open(board: &Path, task: &TaskId) -> io::Result<Self> {
+    pub(super) fn open(board: &Path, task: &TaskId) -> io::Result<Self> {
         let board = Dir::open(board)?.ok_or(io::ErrorKind::NotFound)?;
         let (logs, _) = board.make_dir(LOGS)?;
         let (dir, _) = logs.make_dir(&file_name(task))?;
@@ -35,12 +35,12 @@ impl Shelf {
     }
 
     /// Path of the lock that is held by whatever runs a command for the task.
-    pub fn lock(&self) -> PathBuf {
+    pub(super) fn lock(&self) -> PathBuf {
         self.dir.path().join(LOCK)
     }
 
     /// The log of one try, continued if it was begun before.
-    pub fn log(&self, attempt: u32, number: u32) -> io::Result<Log> {
+    pub(super) fn log(&self, attempt: u32, number: u32) -> io::Result<Log> {
         self.make_room()?;
         let name = format!("attempt-{attempt:03}-try-{number:03}");
         let mut beginning = self.file(&format!("{name}.log"))?;
@@ -68,13 +68,17 @@ impl Shelf {
 }
 
 /// Removes the logs of the tasks that nobody has worked on for longest, if there are too many.
-pub fn sweep(board: &Path) -> io::Result<()> {
-    let Some(logs) = Dir::open(board)?.map_or(Ok(None), |board| board.dir(LOGS))? else { return Ok(()) };
+pub(super) fn sweep(board: &Path) -> io::Result<()> {
+    let Some(logs) = Dir::open(board)?.map_or(Ok(None), |board| board.dir(LOGS))? else {
+        return Ok(());
+    };
     let names = logs.names()?;
     if names.len() <= TASKS_KEPT {
         return Ok(());
     }
-    let changed = |name: &String| logs.path().join(name).symlink_metadata().and_then(|found| found.modified()).ok();
+    let changed = |name: &String| {
+        logs.path().join(name).symlink_metadata().and_then(|found| found.modified()).ok()
+    };
     let mut known: Vec<_> = names.iter().filter_map(|name| Some((changed(name)?, name))).collect();
     known.sort();
     let surplus = known.len().saturating_sub(TASKS_KEPT);
@@ -89,7 +93,7 @@ fn file_name(task: &TaskId) -> String {
     }
 }
 
-pub struct Log {
+pub(super) struct Log {
     path: PathBuf,
     /// The first file; none if it could not be opened.
     beginning: Option<File>,
@@ -102,15 +106,15 @@ pub struct Log {
 
 impl Log {
     /// A log that keeps nothing: a full disk stops no work.
-    pub fn none() -> Self {
+    pub(super) fn none() -> Self {
         Self { path: PathBuf::new(), beginning: None, written: 0, end: None, failed: None }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub fn write(&mut self, bytes: &[u8]) {
+    pub(super) fn write(&mut self, bytes: &[u8]) {
         if self.failed.is_some() {
             return;
         }
@@ -147,9 +151,11 @@ impl Log {
 }
 
 fn second(path: &Path) -> io::Result<File> {
-    let (dir, name) = (path.parent().unwrap_or(path), path.file_name().and_then(|name| name.to_str()));
+    let (dir, name) =
+        (path.parent().unwrap_or(path), path.file_name().and_then(|name| name.to_str()));
     let dir = Dir::open(dir)?.ok_or(io::ErrorKind::NotFound)?;
-    let file = dir.open_file(name.unwrap_or_default(), Purpose::Keep)?.ok_or(io::ErrorKind::NotFound)?;
+    let file =
+        dir.open_file(name.unwrap_or_default(), Purpose::Keep)?.ok_or(io::ErrorKind::NotFound)?;
     file.set_len(0)?;
     Ok(file)
 }
@@ -182,9 +188,16 @@ mod tests {
         for number in 0..200_000 {
             log.write(format!("line {number:>30} of a flood\n").as_bytes());
         }
-        let read = |name: &str| std::fs::read_to_string(base.path().join("logs/t-1").join(name)).expect("a log");
-        let (beginning, end) = (read("attempt-001-try-001.log"), read("attempt-001-try-001.end.log"));
-        assert!(beginning.starts_with("line                              0 of"), "{:?}", &beginning[..80]);
+        let read = |name: &str| {
+            std::fs::read_to_string(base.path().join("logs/t-1").join(name)).expect("a log")
+        };
+        let (beginning, end) =
+            (read("attempt-001-try-001.log"), read("attempt-001-try-001.end.log"));
+        assert!(
+            beginning.starts_with("line                              0 of"),
+            "{:?}",
+            &beginning[..80]
+        );
         assert!(end.ends_with("199999 of a flood\n"));
         assert!(beginning.len() as u64 <= LARGEST && end.len() as u64 <= LARGEST);
     }
@@ -214,8 +227,11 @@ mod tests {
         let base = tempfile::tempdir().expect("a directory");
         let task = TaskId::trusted("../../evil/..");
         Shelf::open(base.path(), &task).expect("a shelf").log(1, 1).expect("a log").write(b"x");
-        let names: Vec<_> = std::fs::read_dir(base.path().join("logs")).expect("logs").flatten().collect();
+        let names: Vec<_> =
+            std::fs::read_dir(base.path().join("logs")).expect("logs").flatten().collect();
         assert_eq!(names.len(), 1);
-        assert!(names[0].file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert!(
+            names[0].file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_hexdigit())
+        );
     }
 }

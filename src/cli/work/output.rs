@@ -1,4 +1,5 @@
-//! What is kept of a command's output: a bounded log, the last lines, and the last line if it is a JSON object.
+//! What is kept of a command's output: a bounded log, the last lines, and the last line if it is a
+//! JSON object.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,7 @@ use crate::state::limit;
 use crate::{harmless, redact};
 
 /// Prefix of a line with a checkpoint for callboard.
-pub const MARK: &str = "::callboard::checkpoint ";
+pub(super) const MARK: &str = "::callboard::checkpoint ";
 /// Bytes of a line that are examined; the rest of a longer one is only logged.
 const LONGEST_LINE: usize = 256 << 10;
 /// Bytes that no private key exceeds.
@@ -22,18 +23,19 @@ const LINE_KEPT: usize = 400;
 const TEXT_KEPT: usize = 16 << 10;
 
 /// Fields of `usage` in which a model's tokens are reported; none counts tokens of another.
-const USED: [&str; 4] = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
+const USED: [&str; 4] =
+    ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
 /// A state that a command marked, or why the marked line holds none.
-pub type Marked = Result<Map<String, Value>, String>;
+pub(super) type Marked = Result<Map<String, Value>, String>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub(super) enum Stream {
     Out,
     Err,
 }
 
-pub struct Output {
+pub(super) struct Output {
     log: Log,
     /// Whole lines for the log, and parts of lines that are too long.
     pending: Vec<u8>,
@@ -50,7 +52,7 @@ pub struct Output {
 
 /// What is kept of a command's output after its end.
 #[derive(Debug, Default)]
-pub struct Printed {
+pub(super) struct Printed {
     pub text: String,
     /// The last line of standard output, if it is a JSON object.
     pub object: Option<Map<String, Value>>,
@@ -66,7 +68,7 @@ struct Lines {
 }
 
 impl Output {
-    pub fn new(log: Log) -> Self {
+    pub(super) fn new(log: Log) -> Self {
         Self {
             log,
             pending: Vec::new(),
@@ -80,7 +82,7 @@ impl Output {
         }
     }
 
-    pub fn read(&mut self, stream: Stream, mut bytes: &[u8]) {
+    pub(super) fn read(&mut self, stream: Stream, mut bytes: &[u8]) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             self.read_part(stream, &bytes[..end]);
             self.finish_line(stream);
@@ -131,7 +133,8 @@ impl Output {
         let text = text.trim_end();
         let clean = without_secrets(text);
         if !line.is_too_long {
-            self.pending.extend_from_slice(clean.as_ref().map_or(line.begun.as_slice(), String::as_bytes));
+            self.pending
+                .extend_from_slice(clean.as_ref().map_or(line.begun.as_slice(), String::as_bytes));
         }
         self.pending.push(b'\n');
         if text.is_empty() {
@@ -139,7 +142,11 @@ impl Output {
         }
         if let Some(json) = text.strip_prefix(MARK) {
             let state = serde_json::from_str(json).map_err(|error| error.to_string());
-            self.marked.push(if line.is_too_long { Err("the line is too long".to_owned()) } else { state });
+            self.marked.push(if line.is_too_long {
+                Err("the line is too long".to_owned())
+            } else {
+                state
+            });
             return;
         }
         let text = clean.as_deref().unwrap_or(text);
@@ -168,27 +175,28 @@ impl Output {
         }
     }
 
-    pub fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         self.log.write(format!("[callboard] {text}\n").as_bytes());
     }
 
-    pub fn take_marked(&mut self) -> Vec<Marked> {
+    pub(super) fn take_marked(&mut self) -> Vec<Marked> {
         std::mem::take(&mut self.marked)
     }
 
-    pub fn log(&self) -> &Log {
+    pub(super) fn log(&self) -> &Log {
         &self.log
     }
 
     /// Everything kept; the last line need not end with a newline.
-    pub fn finish(&mut self) -> Printed {
+    pub(super) fn finish(&mut self) -> Printed {
         for stream in [Stream::Out, Stream::Err] {
             if !self.lines(stream).begun.is_empty() {
                 self.finish_line(stream);
             }
         }
         self.flush();
-        let object = self.text.back().and_then(|line| serde_json::from_str::<Map<String, Value>>(line).ok());
+        let object =
+            self.text.back().and_then(|line| serde_json::from_str::<Map<String, Value>>(line).ok());
         if object.is_some() {
             self.text.pop_back();
         }
@@ -197,7 +205,8 @@ impl Output {
         let text = last_bytes(&lines.join("\n"), TEXT_KEPT).to_owned();
         let last_lines: Vec<_> = self.last_lines.iter().map(String::as_str).collect();
         Printed {
-            text: harmless::text(&text).map_or_else(|| format!("{begun}{text}"), |clean| format!("{begun}{clean}")),
+            text: harmless::text(&text)
+                .map_or_else(|| format!("{begun}{text}"), |clean| format!("{begun}{clean}")),
             object,
             last_lines: last_lines.join("\n"),
         }
@@ -226,8 +235,8 @@ fn begun_key(pending: &[u8]) -> usize {
     begin.unwrap_or(pending.len())
 }
 
-/// A line that is a JSON object, without its secrets, which its fields' names reveal better than its text; none if it
-/// has none.
+/// A line that is a JSON object, without its secrets, which its fields' names reveal better than
+/// its text; none if it has none.
 fn without_secrets(line: &str) -> Option<String> {
     let (mark, json) = line.strip_prefix(MARK).map_or(("", line), |json| (MARK, json));
     let mut object = serde_json::from_str::<Map<String, Value>>(json).ok().map(Value::Object)?;
@@ -243,7 +252,7 @@ fn shortened(text: &str, bytes: usize) -> String {
 }
 
 /// The beginning of the text, as much as fits, cut between characters.
-pub fn first_bytes(text: &str, bytes: usize) -> &str {
+pub(super) fn first_bytes(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -260,27 +269,33 @@ fn last_bytes(text: &str, bytes: usize) -> &str {
 }
 
 /// The text and the data of a task's result.
-pub fn result(mut printed: Printed) -> (String, Option<Value>) {
+pub(super) fn result(mut printed: Printed) -> (String, Option<Value>) {
     let text = ["output", "result"]
         .into_iter()
         .find_map(|name| Some(printed.object.as_ref()?.get(name)?.as_str()?.to_owned()));
     let data = printed.object.take().map(Value::Object);
-    let is_fit =
-        data.as_ref().is_none_or(|data| data.to_string().len() <= limit::DATA.max && depth(data) <= limit::DEPTH.max);
+    let is_fit = data.as_ref().is_none_or(|data| {
+        data.to_string().len() <= limit::DATA.max && depth(data) <= limit::DEPTH.max
+    });
     let mut output = text.unwrap_or(printed.text);
     if !is_fit {
-        output.push_str("\n(the object on the last line is too large or too deep to keep; the log has it)");
+        output.push_str(
+            "\n(the object on the last line is too large or too deep to keep; the log has it)",
+        );
     }
     if output.trim().is_empty() {
-        output = if data.is_some() { "see data" } else { "(the command printed nothing)" }.to_owned();
+        output =
+            if data.is_some() { "see data" } else { "(the command printed nothing)" }.to_owned();
     }
     (bounded(&output, limit::OUTPUT.max), data.filter(|_| is_fit))
 }
 
-/// The tokens used: `tokens`, or the sum of what agents' own clients report as their models' `usage`, cached tokens
-/// included. Never more than a workflow can be charged.
-pub fn tokens(object: &Map<String, Value>) -> u64 {
-    let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
+/// The tokens used: `tokens`, or the sum of what agents' own clients report as their models'
+/// `usage`, cached tokens included. Never more than a workflow can be charged.
+pub(super) fn tokens(object: &Map<String, Value>) -> u64 {
+    let number = |value: &Value| {
+        value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64))
+    };
     let most = limit::BUDGET.max as u64;
     if let Some(tokens) = object.get("tokens").and_then(number) {
         return tokens.min(most);
@@ -289,7 +304,7 @@ pub fn tokens(object: &Map<String, Value>) -> u64 {
     USED.iter().filter_map(used).fold(0, u64::saturating_add).min(most)
 }
 
-pub fn bounded(text: &str, bytes: usize) -> String {
+pub(super) fn bounded(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
@@ -328,14 +343,16 @@ mod tests {
         assert_eq!(counted(serde_json::json!({"usage": usage})), 130);
         assert_eq!(counted(serde_json::json!({"usage": usage, "tokens": 5.0})), 5);
         // Other clients count cached tokens as part of the input.
-        let usage = serde_json::json!({"input_tokens": 40, "cached_input_tokens": 9, "output_tokens": 2});
+        let usage =
+            serde_json::json!({"input_tokens": 40, "cached_input_tokens": 9, "output_tokens": 2});
         assert_eq!(counted(serde_json::json!({"usage": usage})), 42);
         assert_eq!(counted(serde_json::json!({"usage": null})), 0);
     }
 
     #[test]
     fn marked_lines_are_taken_out() {
-        let (printed, marked, _) = printed(&[b"::callboard::checkpoint {\"step\": 3}\n::callboard::checkpoint {\nx\n"]);
+        let (printed, marked, _) =
+            printed(&[b"::callboard::checkpoint {\"step\": 3}\n::callboard::checkpoint {\nx\n"]);
         assert_eq!(printed.text, "x");
         assert_eq!(marked[0].as_ref().expect("an object")["step"], 3);
         assert!(marked[1].is_err());
@@ -352,23 +369,33 @@ mod tests {
 
     #[test]
     fn secrets_are_not_logged() {
-        let (_, _, log) = printed(&[b"export API_KEY=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789\n"]);
+        let (_, _, log) =
+            printed(&[b"export API_KEY=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789\n"]);
         assert!(!log.contains("abcdefghijklmnop"), "{log}");
         let lines = b"::callboard::checkpoint {\"step\": 1, \"secret\": {\"value\": \"hunter-two\"}}\n{\"password\": [\"hunter-two\"]}";
         let (printed, marked, log) = printed(&[lines]);
-        assert!(!log.contains("hunter") && log.contains("::callboard::checkpoint {\"step\":1,"), "{log}");
+        assert!(
+            !log.contains("hunter") && log.contains("::callboard::checkpoint {\"step\":1,"),
+            "{log}"
+        );
         assert_eq!(
             marked[0].as_ref().expect("an object")["secret"]["value"],
             "hunter-two",
             "what is saved is cleaned there"
         );
-        assert!(!printed.last_lines.contains("hunter") && printed.object.is_some(), "{}", printed.last_lines);
+        assert!(
+            !printed.last_lines.contains("hunter") && printed.object.is_some(),
+            "{}",
+            printed.last_lines
+        );
     }
 
     #[test]
     fn private_key_that_comes_line_by_line_is_not_logged() {
-        let (begin, end) =
-            (["-----BEGIN PRI", "VATE KEY-----\n"].concat(), ["-----END PRI", "VATE KEY-----\n"].concat());
+        let (begin, end) = (
+            ["-----BEGIN PRI", "VATE KEY-----\n"].concat(),
+            ["-----END PRI", "VATE KEY-----\n"].concat(),
+        );
         let body = "A1b2C3d4".repeat(8) + "\n";
         let lines = ["before\n", &begin, &body, &body, &end, "after\n"].map(str::as_bytes);
         assert_eq!(printed(&lines).2, "before\n[redacted: private key]\nafter\n");

@@ -18,12 +18,13 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::time::Timestamp;
 use crate::state::workflow::Spent;
 
-/// Pauses, in milliseconds, between calls that fail because the board cannot be used; then the worker gives up.
+/// Pauses, in milliseconds, between calls that fail because the board cannot be used; then the
+/// worker gives up.
 const PAUSES: [u64; 6] = [100, 300, 1_000, 3_000, 5_000, 10_000];
 
 /// How urgently to stop, from not at all to at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
+pub(super) enum Urgency {
     Work,
     /// Claim nothing more; claimed tasks are worked on as usual.
     Enough,
@@ -34,7 +35,7 @@ pub enum Urgency {
     Kill,
 }
 
-pub struct Settings {
+pub(super) struct Settings {
     pub board: std::path::PathBuf,
     pub command: Vec<String>,
     pub current: std::path::PathBuf,
@@ -48,7 +49,7 @@ pub struct Settings {
     pub handed: Handed,
 }
 
-pub struct Shop {
+pub(super) struct Shop {
     pub handle: Handle,
     pub workflow: String,
     pub settings: Settings,
@@ -76,7 +77,7 @@ pub struct Shop {
 
 /// Why the work ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
+pub(super) struct Reason {
     pub text: String,
     /// Everything went as it was asked for.
     pub is_good: bool,
@@ -84,7 +85,7 @@ pub struct Reason {
 
 /// A task that one of our agents holds.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub(super) struct Held {
     pub task: TaskId,
     pub attempt: u32,
     pub acted: bool,
@@ -93,17 +94,24 @@ pub struct Held {
 }
 
 impl Shop {
-    pub fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         board_time(&self.settings.board)
     }
 
     /// Calls one operation. While the board cannot be used, it is called again for a while.
-    pub async fn call(&self, caller: &Caller, name: &str, arguments: Value) -> Result<Value, CallError> {
+    pub(super) async fn call(
+        &self,
+        caller: &Caller,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Value, CallError> {
         self.ledger.borrow_mut().tally.calls += 1;
         let mut pauses = PAUSES.iter();
         loop {
             match (self.handle.call(name, arguments.clone(), caller).await, pauses.next()) {
-                (Err(error @ CallError::Failed(_)), Some(pause)) if *self.stop.borrow() < Urgency::Kill => {
+                (Err(error @ CallError::Failed(_)), Some(pause))
+                    if *self.stop.borrow() < Urgency::Kill =>
+                {
                     tracing::warn!(%error, "the board could not be used; trying again");
                     self.pause(Duration::from_millis(*pause), Urgency::Kill).await;
                 }
@@ -125,14 +133,15 @@ impl Shop {
                 // The board may not know yet about tries that begin just now.
                 let begun = saved["spent"]["attempts"].as_u64().unwrap_or_default();
                 self.attempts_begun.set(self.attempts_begun.get().max(begun));
-                self.attempts_bound.set(saved["remaining"]["attempts"].as_u64().map(|left| begun + left));
+                self.attempts_bound
+                    .set(saved["remaining"]["attempts"].as_u64().map(|left| begun + left));
             }
         }
     }
 
-    /// Counts a try that is about to begin, unless the workflow may begin no more. The board counts too, but several
-    /// agents begin before it has answered one of them.
-    pub fn begins_attempt(&self) -> bool {
+    /// Counts a try that is about to begin, unless the workflow may begin no more. The board counts
+    /// too, but several agents begin before it has answered one of them.
+    pub(super) fn begins_attempt(&self) -> bool {
         let begun = self.attempts_begun.get();
         let may_begin = self.attempts_bound.get().is_none_or(|bound| begun < bound);
         self.attempts_begun.set(begun + u64::from(may_begin));
@@ -140,15 +149,22 @@ impl Shop {
     }
 
     /// Takes back the count of a try that the board refused.
-    pub fn takes_attempt_back(&self) {
+    pub(super) fn takes_attempt_back(&self) {
         self.attempts_begun.set(self.attempts_begun.get().saturating_sub(1));
     }
 
-    /// Calls several writing operations in one durable write. It takes effect once, however often it must be sent.
-    pub async fn batch(&self, caller: &Caller, operations: Vec<(&str, Value)>) -> Result<Vec<Value>, CallError> {
+    /// Calls several writing operations in one durable write. It takes effect once, however often
+    /// it must be sent.
+    pub(super) async fn batch(
+        &self,
+        caller: &Caller,
+        operations: Vec<(&str, Value)>,
+    ) -> Result<Vec<Value>, CallError> {
         let items = operations.len() as u64;
-        let operations: Vec<_> =
-            operations.into_iter().map(|(name, arguments)| json!({"name": name, "arguments": arguments})).collect();
+        let operations: Vec<_> = operations
+            .into_iter()
+            .map(|(name, arguments)| json!({"name": name, "arguments": arguments}))
+            .collect();
         self.batches.set(self.batches.get() + 1);
         let key = format!("work-{}-{}", self.run, self.batches.get());
         let batch = json!({"operations": operations, "idempotency_key": key});
@@ -164,41 +180,51 @@ impl Shop {
         Ok(results)
     }
 
-    pub fn begun(&self, agent: &AgentId) {
+    pub(super) fn begun(&self, agent: &AgentId) {
         self.running.borrow_mut().insert(agent.clone(), Instant::now());
     }
 
-    pub fn uncharged(&self, agent: &AgentId) -> Duration {
+    pub(super) fn uncharged(&self, agent: &AgentId) -> Duration {
         self.running.borrow().get(agent).map_or(Duration::ZERO, Instant::elapsed)
     }
 
-    pub fn charged(&self, agent: &AgentId, more: Duration) {
+    pub(super) fn charged(&self, agent: &AgentId, more: Duration) {
         if let Some(since) = self.running.borrow_mut().get_mut(agent) {
             *since += more;
         }
     }
 
     /// Ends the clock of the agent's try. Returns its time that is not yet charged.
-    pub fn ended(&self, agent: &AgentId) -> Duration {
+    pub(super) fn ended(&self, agent: &AgentId) -> Duration {
         self.running.borrow_mut().remove(agent).map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// When the workflow's time will be used up, if it is limited and all running tries go on.
-    pub fn time_ends(&self) -> Option<Instant> {
-        let (left, running) = (Duration::from_secs(self.seconds_left.get()?), self.running.borrow());
+    pub(super) fn time_ends(&self) -> Option<Instant> {
+        let (left, running) =
+            (Duration::from_secs(self.seconds_left.get()?), self.running.borrow());
         let left = left + self.ledger.borrow().charged_ahead();
         let uncharged = running.values().map(Instant::elapsed).sum();
-        Some(Instant::now() + left.saturating_sub(uncharged) / u32::try_from(running.len()).unwrap_or(1).max(1))
+        Some(
+            Instant::now()
+                + left.saturating_sub(uncharged) / u32::try_from(running.len()).unwrap_or(1).max(1),
+        )
     }
 
     /// Stops the work because of its budget.
-    pub fn spent(&self, text: String) {
+    pub(super) fn spent(&self, text: String) {
         self.is_spent.set(self.is_spent.get() || self.reason.borrow().is_none());
         self.stop(Urgency::Finish, text, false);
     }
 
-    /// Arguments of `save_checkpoint`: the workflow as it stands and, for the held task, what the command keeps.
-    pub fn saving(&self, agent: Option<&AgentId>, held: Option<&Held>, spent: Spent) -> Value {
+    /// Arguments of `save_checkpoint`: the workflow as it stands and, for the held task, what the
+    /// command keeps.
+    pub(super) fn saving(
+        &self,
+        agent: Option<&AgentId>,
+        held: Option<&Held>,
+        spent: Spent,
+    ) -> Value {
         let holder = agent.filter(|_| held.is_some());
         json!({
             "kept": holder.and_then(|agent| self.ledger.borrow().persona(agent).checkpoint),
@@ -211,7 +237,7 @@ impl Shop {
         })
     }
 
-    pub fn stop(&self, urgency: Urgency, text: impl Into<String>, is_good: bool) {
+    pub(super) fn stop(&self, urgency: Urgency, text: impl Into<String>, is_good: bool) {
         let text = text.into();
         self.stop.send_if_modified(|level| {
             let rises = urgency > *level;
@@ -225,12 +251,12 @@ impl Shop {
         }
     }
 
-    pub fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         *self.stop.borrow() > Urgency::Work
     }
 
     /// Waits, unless the work is to stop that urgently. Returns whether it waited to the end.
-    pub async fn pause(&self, pause: Duration, until: Urgency) -> bool {
+    pub(super) async fn pause(&self, pause: Duration, until: Urgency) -> bool {
         let mut stop = self.stop.subscribe();
         let end = Instant::now() + pause;
         select! {
@@ -240,23 +266,31 @@ impl Shop {
     }
 
     /// Whether the breaker keeps the command from running now.
-    pub fn breaker_is_open(&self) -> bool {
+    pub(super) fn breaker_is_open(&self) -> bool {
         self.settings.breaker > 0 && self.ledger.borrow_mut().breaker.left(self.now()) > 0
     }
 
-    /// Waits until the breaker lets the command run again; false if the work stops. With a threshold of 0, the breaker
-    /// is ignored: it may be open in the state that the work continues from.
-    pub async fn wait_for_breaker(&self, until: Urgency) -> bool {
+    /// Waits until the breaker lets the command run again; false if the work stops. With a
+    /// threshold of 0, the breaker is ignored: it may be open in the state that the work
+    /// continues from.
+    pub(super) async fn wait_for_breaker(&self, until: Urgency) -> bool {
         if self.settings.breaker == 0 {
             return *self.stop.borrow() < until;
         }
         loop {
             let (left, failures, gave_up) = {
                 let mut ledger = self.ledger.borrow_mut();
-                (ledger.breaker.left(self.now()), ledger.breaker.failures, ledger.breaker.has_given_up())
+                (
+                    ledger.breaker.left(self.now()),
+                    ledger.breaker.failures,
+                    ledger.breaker.has_given_up(),
+                )
             };
             if gave_up {
-                let text = format!("the command failed {failures} times in a row; see the logs, mend it, and continue");
+                let text = format!(
+                    "the command failed {failures} times in a row; see the logs, mend it, and \
+                     continue"
+                );
                 self.stop(Urgency::Finish, text, false);
                 return false;
             }
@@ -271,14 +305,14 @@ impl Shop {
         }
     }
 
-    pub fn tell_problem(&self, problem: Option<String>) {
+    pub(super) fn tell_problem(&self, problem: Option<String>) {
         if let Some(message) = problem {
             self.show.tell(&Event::Problem { message: &message });
         }
     }
 
     /// Updates the progress bar for the scope.
-    pub async fn show_progress(&self) {
+    pub(super) async fn show_progress(&self) {
         let query = json!({"scope": self.settings.scope});
         if let Ok(status) = self.handle.call("get_status", query, &Caller::default()).await {
             let number = |value: &Value| value.as_u64().unwrap_or_default();
@@ -287,13 +321,22 @@ impl Shop {
     }
 
     /// The tasks that each of the agents holds.
-    pub async fn held(&self, agents: Vec<AgentId>) -> Result<BTreeMap<AgentId, Vec<Held>>, CallError> {
+    pub(super) async fn held(
+        &self,
+        agents: Vec<AgentId>,
+    ) -> Result<BTreeMap<AgentId, Vec<Held>>, CallError> {
         let of = move |state: &crate::state::State| {
             let held = |agent: &AgentId| {
-                let tasks = state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
+                let tasks =
+                    state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
                 let held = tasks.into_iter().filter_map(|id| {
                     let open = state.task(&id)?.open_attempt()?;
-                    Some(Held { attempt: open.number, acted: open.acted, head: open.place.head.clone(), task: id })
+                    Some(Held {
+                        attempt: open.number,
+                        acted: open.acted,
+                        head: open.place.head.clone(),
+                        task: id,
+                    })
                 });
                 held.collect()
             };

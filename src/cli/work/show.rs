@@ -1,4 +1,5 @@
-//! What is shown of the work: lines for people, with progress bars on a terminal, or one JSON object per event.
+//! What is shown of the work: lines for people, with progress bars on a terminal, or one JSON
+//! object per event.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::workflow::{Budget, Spent};
 
 const TICK: Duration = Duration::from_millis(200);
-/// Most lines that wait for the reader. If it does not read, further ones are dropped, and the work goes on.
+/// Most lines that wait for the reader. If it does not read, further ones are dropped, and the work
+/// goes on.
 const WAITING: usize = 1_024;
 /// Time that a reader gets for the last lines.
 const LINGER: Duration = Duration::from_secs(2);
@@ -27,7 +29,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event<'e> {
+pub(super) enum Event<'e> {
     Began {
         workflow: &'e str,
         agents: usize,
@@ -109,7 +111,7 @@ pub enum Event<'e> {
 }
 
 #[derive(Serialize)]
-pub struct Summary {
+pub(super) struct Summary {
     pub workflow: String,
     /// Why the work ended.
     pub reason: String,
@@ -132,7 +134,7 @@ pub struct Summary {
 
 /// Number of tasks left in the scope, whoever works on them.
 #[derive(Clone, Copy, Default, Serialize)]
-pub struct Remaining {
+pub(super) struct Remaining {
     pub ready: u64,
     pub blocked: u64,
     pub waiting_retry: u64,
@@ -144,7 +146,7 @@ fn is_none(number: &u64) -> bool {
     *number == 0
 }
 
-pub struct Show {
+pub(super) struct Show {
     json: bool,
     bars: Option<SyncSender<Move>>,
     lines: Option<SyncSender<String>>,
@@ -167,25 +169,36 @@ struct Bars {
 }
 
 impl Show {
-    pub fn new(session: &Session) -> io::Result<Self> {
+    pub(super) fn new(session: &Session) -> io::Result<Self> {
         let is_watched = !session.json && io::stderr().is_terminal();
         let all = is_watched.then(MultiProgress::new);
-        // If the lines go elsewhere, they do not disturb the bars, and an unread line must not block them.
+        // If the lines go elsewhere, they do not disturb the bars, and an unread line must not
+        // block them.
         let around = all.clone().filter(|_| io::stdout().is_terminal());
         let (ends, written) = channel();
-        let lines = on_a_thread("output", ends.clone(), move |lines| write(&lines, around.as_ref()))?;
-        let bars = all.map(|all| on_a_thread("bars", ends, move |moves| Bars::new(all).follow(moves)));
-        Ok(Self { json: session.json, bars: bars.transpose()?, lines: Some(lines), written, untold: Cell::default() })
+        let lines =
+            on_a_thread("output", ends.clone(), move |lines| write(&lines, around.as_ref()))?;
+        let bars =
+            all.map(|all| on_a_thread("bars", ends, move |moves| Bars::new(all).follow(moves)));
+        Ok(Self {
+            json: session.json,
+            bars: bars.transpose()?,
+            lines: Some(lines),
+            written,
+            untold: Cell::default(),
+        })
     }
 
-    pub fn tell(&self, event: &Event) {
+    pub(super) fn tell(&self, event: &Event) {
         let line = if self.json {
             let mut told = serde_json::to_value(event).unwrap_or_default();
             redact::value(&mut told);
             print::harmless_json(&told.to_string())
         } else {
             match sentence(event) {
-                Some(text) => print::harmless(&redact::text(&text).map_or(text, |(clean, _)| clean)),
+                Some(text) => {
+                    print::harmless(&redact::text(&text).map_or(text, |(clean, _)| clean))
+                }
                 None => return self.move_bars(event),
             }
         };
@@ -206,26 +219,30 @@ impl Show {
         }
     }
 
-    pub fn untold(&self) -> u64 {
+    pub(super) fn untold(&self) -> u64 {
         self.untold.get()
     }
 
     fn move_bars(&self, event: &Event) {
         let (agent, text) = match event {
             Event::Claimed { agent, task, title, .. } => (agent, format!("{task} {title}")),
-            Event::Running { agent, task, r#try, .. } => (agent, format!("{task}, try {try}", r#try = r#try)),
-            Event::Retrying { agent, task, category, .. } => (agent, format!("{task}: {category}, waits to try again")),
-            Event::Waiting { agent, r#for } => (agent, format!("waits for {for}", r#for = r#for)),
-            Event::Done { agent, .. } | Event::Failed { agent, .. } | Event::Released { agent, .. } => {
-                (agent, String::new())
+            Event::Running { agent, task, r#try, .. } => {
+                (agent, format!("{task}, try {try}", r#try = r#try))
             }
+            Event::Retrying { agent, task, category, .. } => {
+                (agent, format!("{task}: {category}, waits to try again"))
+            }
+            Event::Waiting { agent, r#for } => (agent, format!("waits for {for}", r#for = r#for)),
+            Event::Done { agent, .. }
+            | Event::Failed { agent, .. }
+            | Event::Released { agent, .. } => (agent, String::new()),
             _ => return,
         };
         self.move_to(Move::Agent(AgentId::clone(agent), print::headline(&text)));
     }
 
     /// Updates how much of the scope is done.
-    pub fn progress(&self, done: u64, of: u64) {
+    pub(super) fn progress(&self, done: u64, of: u64) {
         self.move_to(Move::Total { done, of });
     }
 
@@ -301,7 +318,9 @@ impl Bars {
         let prefix = agent.to_string();
         let bar = self.agents.entry(agent).or_insert_with(|| {
             let bar = self.all.add(ProgressBar::new_spinner());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed:>4}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed:>4}")
+            {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(TICK);
@@ -334,17 +353,26 @@ fn sentence(event: &Event) -> Option<String> {
                 print::headline(error)
             )
         }
-        Event::Done { agent, task, seconds, tokens: 0 } => format!("{agent}: completed {task} in {seconds:.1} s"),
+        Event::Done { agent, task, seconds, tokens: 0 } => {
+            format!("{agent}: completed {task} in {seconds:.1} s")
+        }
         Event::Done { agent, task, seconds, tokens } => {
             format!("{agent}: completed {task} in {seconds:.1} s with {tokens} tokens")
         }
         Event::Failed { agent, task, category, error, status } => {
-            format!("{agent}: gave {task} up ({category}): {}; it is {status} now", print::headline(error))
+            format!(
+                "{agent}: gave {task} up ({category}): {}; it is {status} now",
+                print::headline(error)
+            )
         }
         Event::Released { agent, task, reason } => format!("{agent}: released {task}: {reason}"),
-        Event::Lost { agent, task, reason } => format!("{agent}: {task} is not its own any more: {reason}"),
+        Event::Lost { agent, task, reason } => {
+            format!("{agent}: {task} is not its own any more: {reason}")
+        }
         Event::Paused { seconds, failures } => {
-            format!("the command failed {failures} times in a row; nothing is run for {seconds:.0} s")
+            format!(
+                "the command failed {failures} times in a row; nothing is run for {seconds:.0} s"
+            )
         }
         Event::Stopping { reason } => format!("stopping: {reason}"),
         Event::Problem { message } => format!("problem: {message}"),
@@ -356,7 +384,8 @@ fn closing(summary: &Summary) -> String {
     let Summary { tally, remaining, spent, .. } = summary;
     let mut lines = vec![format!("ended after {:.1} s: {}", summary.seconds, summary.reason)];
     lines.push(format!(
-        "done: {} completed, {} given up ({} for good), {} released, {} lost; {} tries, {} of them again, {} taken up",
+        "done: {} completed, {} given up ({} for good), {} released, {} lost; {} tries, {} of \
+         them again, {} taken up",
         tally.done,
         tally.given_up,
         tally.parked,
@@ -368,13 +397,20 @@ fn closing(summary: &Summary) -> String {
     ));
     lines.push(format!(
         "remaining: {} ready, {} blocked, {} waiting for a retry, {} held, {} failed or cancelled",
-        remaining.ready, remaining.blocked, remaining.waiting_retry, remaining.held, remaining.failed
+        remaining.ready,
+        remaining.blocked,
+        remaining.waiting_retry,
+        remaining.held,
+        remaining.failed
     ));
     lines.push(format!(
         "spent by workflow {} in all: {} attempts, {} tokens, {} s",
         summary.workflow, spent.attempts, spent.tokens, spent.seconds
     ));
-    lines.push(format!("durable writes: {} calls, {} writes saved by batching", tally.calls, tally.writes_saved));
+    lines.push(format!(
+        "durable writes: {} calls, {} writes saved by batching",
+        tally.calls, tally.writes_saved
+    ));
     if let Some(next) = &summary.next {
         lines.push(format!("next: {next}"));
     }

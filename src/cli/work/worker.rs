@@ -1,4 +1,5 @@
-//! One agent of a worker process: claims tasks, runs the command, retries, and ends each task in one way or another.
+//! One agent of a worker process: claims tasks, runs the command, retries, and ends each task in
+//! one way or another.
 
 mod run;
 
@@ -36,7 +37,7 @@ const MESSAGE: usize = 4 << 10;
 const OUT_OF_TIME: &str = "the workflow's budget of time is spent";
 const OUT_OF_ATTEMPTS: &str = "the workflow's budget of attempts is spent";
 
-pub struct Worker {
+pub(super) struct Worker {
     pub agent: AgentId,
     pub checkout: Checkout,
     pub shop: Rc<Shop>,
@@ -92,7 +93,7 @@ struct Outcome {
 
 impl Worker {
     /// Works until there is nothing more to do, or the work stops.
-    pub async fn work(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn work(&mut self) -> anyhow::Result<()> {
         self.end_what_it_holds().await?;
         while self.may_claim().await && self.wait_for_breaker().await {
             self.shop.claiming.set(self.shop.claiming.get() + 1);
@@ -107,7 +108,7 @@ impl Worker {
     }
 
     /// Ends the tasks that were held before an interruption, and claims none.
-    pub async fn end_what_it_holds(&self) -> anyhow::Result<()> {
+    pub(super) async fn end_what_it_holds(&self) -> anyhow::Result<()> {
         for held in self.held().await? {
             let (agent, task, attempt) = (&self.agent, &held.task, held.attempt);
             self.shop.show.tell(&Event::TakenUp { agent, task, attempt });
@@ -122,12 +123,16 @@ impl Worker {
         Caller { agent, place: self.checkout.place(), ..Caller::default() }
     }
 
-    /// Whether another task may be claimed. With a limit, claims that other agents have in progress may use it up, so
-    /// they are waited for.
+    /// Whether another task may be claimed. With a limit, claims that other agents have in progress
+    /// may use it up, so they are waited for.
     async fn may_claim(&self) -> bool {
         while let Some(most) = self.shop.settings.max_tasks {
             if self.shop.taken.get() >= most {
-                self.shop.stop(Urgency::Enough, format!("{most} tasks were taken, as many as it may"), true);
+                self.shop.stop(
+                    Urgency::Enough,
+                    format!("{most} tasks were taken, as many as it may"),
+                    true,
+                );
             }
             if self.shop.is_stopping() || self.shop.taken.get() + self.shop.claiming.get() < most {
                 break;
@@ -137,8 +142,8 @@ impl Worker {
         !self.shop.is_stopping()
     }
 
-    /// Waits for the breaker before a claim. If the claim would yield nothing anyway, it is not waited for, since the
-    /// claim's answer says so.
+    /// Waits for the breaker before a claim. If the claim would yield nothing anyway, it is not
+    /// waited for, since the claim's answer says so.
     async fn wait_for_breaker(&self) -> bool {
         if self.shop.breaker_is_open() && !self.may_get_a_task().await {
             return !self.shop.is_stopping();
@@ -148,9 +153,11 @@ impl Worker {
 
     /// Whether there may be a task for this agent, now or later.
     async fn may_get_a_task(&self) -> bool {
-        let (id, scope, now) = (self.agent.clone(), self.shop.settings.scope.clone(), self.shop.now());
-        let looked =
-            move |state: &State| state.agent(&id).is_none_or(|agent| state.is_to_wait(agent, scope.as_deref(), now));
+        let (id, scope, now) =
+            (self.agent.clone(), self.shop.settings.scope.clone(), self.shop.now());
+        let looked = move |state: &State| {
+            state.agent(&id).is_none_or(|agent| state.is_to_wait(agent, scope.as_deref(), now))
+        };
         self.shop.handle.look(looked).await.unwrap_or(true)
     }
 
@@ -173,7 +180,10 @@ impl Worker {
             let attempt = u32::try_from(reply["attempt"].as_u64().unwrap_or_default())?;
             let (agent, title) = (&self.agent, task.headline());
             self.shop.show.tell(&Event::Claimed { agent, task: &task.id, title, attempt });
-            return Ok(Some((Held { task: task.id, attempt, acted: false, head: None }, reply["handoff"].clone())));
+            return Ok(Some((
+                Held { task: task.id, attempt, acted: false, head: None },
+                reply["handoff"].clone(),
+            )));
         }
         self.make_of(&reply).await?;
         Ok(None)
@@ -185,20 +195,30 @@ impl Worker {
         let stop = |text: String, is_good| self.shop.stop(Urgency::Enough, text, is_good);
         match reply["verdict"].as_str().unwrap_or_default() {
             "finished" => stop(message.to_owned(), true),
-            "wait" | "empty" => self.shop.show.tell(&Event::Waiting { agent: &self.agent, r#for: message }),
+            "wait" | "empty" => {
+                self.shop.show.tell(&Event::Waiting { agent: &self.agent, r#for: message })
+            }
             "unsuited" => {
-                let missing: Vec<_> =
-                    reply["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-                let text =
-                    format!("ready tasks demand what this worker has not ({}); see --capabilities", missing.join(", "));
+                let missing: Vec<_> = reply["missing"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .collect();
+                let text = format!(
+                    "ready tasks demand what this worker has not ({}); see --capabilities",
+                    missing.join(", ")
+                );
                 stop(text, false);
             }
-            "paused" => stop("claims are paused; `callboard resume` allows them again".to_owned(), false),
+            "paused" => {
+                stop("claims are paused; `callboard resume` allows them again".to_owned(), false)
+            }
             "stuck" => stop(message.to_owned(), false),
             "spent" => self.shop.spent(message.to_owned()),
             _ if reply["holding"].is_array() => {
-                // The answer to an earlier claim of ours was lost: its task is taken up like one from before an
-                // interruption.
+                // The answer to an earlier claim of ours was lost: its task is taken up like one
+                // from before an interruption.
                 for held in self.held().await?.into_iter().filter(|held| held.acted) {
                     self.execute(held, Value::Null).await?;
                 }
@@ -219,20 +239,27 @@ impl Worker {
         loop {
             let level = *self.shop.stop.borrow();
             if level >= Urgency::Cut || !has_begun && level >= Urgency::Finish {
-                return self.release(&held, "the worker was stopped before it began", Spent::default()).await;
+                return self
+                    .release(&held, "the worker was stopped before it began", Spent::default())
+                    .await;
             }
             has_begun = true;
-            let is_counted = !self.shop.ledger.borrow().goes_on(&self.agent, &held.task, held.attempt);
+            let is_counted =
+                !self.shop.ledger.borrow().goes_on(&self.agent, &held.task, held.attempt);
             if is_counted && !self.shop.begins_attempt() {
                 self.shop.spent(OUT_OF_ATTEMPTS.to_owned());
                 return self.release(&held, OUT_OF_ATTEMPTS, Spent::default()).await;
             }
             let (agent, now) = (&self.agent, self.shop.now());
-            let (number, spent) = self.shop.ledger.borrow_mut().begin(agent, &held.task, held.attempt, now);
+            let (number, spent) =
+                self.shop.ledger.borrow_mut().begin(agent, &held.task, held.attempt, now);
             let saving = self.shop.saving(Some(agent), Some(&held), spent);
-            let starting = json!({"agent_id": agent, "task_id": held.task, "attempt": held.attempt});
-            let begun =
-                self.shop.batch(&self.caller(), vec![("start_task", starting), ("save_checkpoint", saving)]).await;
+            let starting =
+                json!({"agent_id": agent, "task_id": held.task, "attempt": held.attempt});
+            let begun = self
+                .shop
+                .batch(&self.caller(), vec![("start_task", starting), ("save_checkpoint", saving)])
+                .await;
             if let Err(CallError::Refused(refusal)) = &begun {
                 if is_counted {
                     self.shop.takes_attempt_back();
@@ -240,7 +267,10 @@ impl Worker {
                 if self.is_lost(&held).await {
                     return self.lost(&held, &refusal.to_string(), Spent::default()).await;
                 }
-                let failure = Failure::new(Category::Transient, format!("it could not be started: {refusal}"));
+                let failure = Failure::new(
+                    Category::Transient,
+                    format!("it could not be started: {refusal}"),
+                );
                 return self.give_up(&held, &failure, Spent::default()).await;
             }
             begun?;
@@ -251,8 +281,8 @@ impl Worker {
         }
     }
 
-    /// Prepares the checkout for a task and records its state. What another task has left is put aside, so that it is
-    /// not taken for this one's.
+    /// Prepares the checkout for a task and records its state. What another task has left is put
+    /// aside, so that it is not taken for this one's.
     async fn before(&self, held: &Held) -> anyhow::Result<Before> {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
         let goes_on = persona.is_at(&held.task, held.attempt);
@@ -283,9 +313,11 @@ impl Worker {
         self.release(held, &reason, Spent::default()).await
     }
 
-    /// The task that this agent was working on when its worker was killed, if others have it now or nobody is to do it.
+    /// The task that this agent was working on when its worker was killed, if others have it now or
+    /// nobody is to do it.
     async fn left_behind(&self, persona: Persona) -> Option<Held> {
-        let (id, number) = (persona.task.filter(|_| persona.status != PersonaStatus::Idle)?, persona.task_attempt);
+        let (id, number) =
+            (persona.task.filter(|_| persona.status != PersonaStatus::Idle)?, persona.task_attempt);
         let agent = self.agent.clone();
         let looked = self.shop.handle.look(move |state| {
             let own = |one: &&Attempt| one.number == number && one.agent == agent;
@@ -305,29 +337,40 @@ impl Worker {
     async fn put_aside(&self, held: &Held) {
         let Some(before) = self.begun.take() else { return };
         let (checkout, id, attempt) = (self.checkout.clone(), held.task.to_string(), held.attempt);
-        let put = tokio::task::spawn_blocking(move || checkout.put_aside(&before, &id, attempt)).await;
+        let put =
+            tokio::task::spawn_blocking(move || checkout.put_aside(&before, &id, attempt)).await;
         // It is tried again before the next task.
         let problem = put.map_err(anyhow::Error::from).and_then(|put| put);
-        self.shop.tell_problem(problem.unwrap_or_else(|error| Some(format!("{}: {error:#}", held.task))));
+        self.shop.tell_problem(
+            problem.unwrap_or_else(|error| Some(format!("{}: {error:#}", held.task))),
+        );
     }
 
     /// Records the result of a try on the board. Returns whether the same agent tries again.
     async fn settle(&self, held: &Held, number: u32, outcome: Outcome) -> anyhow::Result<bool> {
         let Outcome { tried, tokens, took, until } = outcome;
-        let failure = if let Tried::Failed(failure) = &tried { Some(failure.clone()) } else { None };
+        let failure =
+            if let Tried::Failed(failure) = &tried { Some(failure.clone()) } else { None };
         let (agent, now) = (&self.agent, self.shop.now());
         let uncharged = self.shop.ended(&self.agent);
-        let spent = self.shop.ledger.borrow_mut().tried(agent, failure.as_ref(), tokens, uncharged, now);
+        let spent =
+            self.shop.ledger.borrow_mut().tried(agent, failure.as_ref(), tokens, uncharged, now);
         self.judge_command(&tried);
         match (tried, failure) {
             (Tried::Done(printed, changes), _) => {
                 if self.complete(held, printed, changes, spent).await? {
-                    self.shop.show.tell(&Event::Done { agent, task: &held.task, seconds: took.as_secs_f64(), tokens });
+                    self.shop.show.tell(&Event::Done {
+                        agent,
+                        task: &held.task,
+                        seconds: took.as_secs_f64(),
+                        tokens,
+                    });
                 }
                 Ok(false)
             }
             (Tried::Failed(_), Some(failure)) => {
-                let left = failure.category.retries(self.shop.settings.retries).saturating_sub(number - 1);
+                let left =
+                    failure.category.retries(self.shop.settings.retries).saturating_sub(number - 1);
                 let pause = failure.category.pause(self.shop.settings.backoff, number);
                 if left == 0 || until.is_some_and(|until| Instant::now() + pause >= until) {
                     self.give_up(held, &failure, spent).await?;
@@ -348,8 +391,13 @@ impl Worker {
                 Ok(false)
             }
             (Tried::NotStarted { reason }, _) => {
-                self.shop.stop(Urgency::Finish, format!("the command cannot be run: {reason}"), false);
-                self.release(held, &format!("the worker's command cannot be run: {reason}"), spent).await?;
+                self.shop.stop(
+                    Urgency::Finish,
+                    format!("the command cannot be run: {reason}"),
+                    false,
+                );
+                self.release(held, &format!("the worker's command cannot be run: {reason}"), spent)
+                    .await?;
                 Ok(false)
             }
             (Tried::Spent, _) => {
@@ -373,8 +421,15 @@ impl Worker {
         }
     }
 
-    /// Completes the task. Returns whether it is done: a result that the board does not accept fails the task.
-    async fn complete(&self, held: &Held, printed: Printed, changes: Changes, spent: Spent) -> anyhow::Result<bool> {
+    /// Completes the task. Returns whether it is done: a result that the board does not accept
+    /// fails the task.
+    async fn complete(
+        &self,
+        held: &Held,
+        printed: Printed,
+        changes: Changes,
+        spent: Spent,
+    ) -> anyhow::Result<bool> {
         let agent = &self.agent;
         let (output, data) = result(printed);
         let mut completing = json!({
@@ -404,14 +459,15 @@ impl Worker {
         if self.is_lost(held).await {
             self.lost(held, &refusal.to_string(), spent).await?;
         } else {
-            let failure = Failure::new(Category::Permanent, format!("its result was refused: {refusal}"));
+            let failure =
+                Failure::new(Category::Permanent, format!("its result was refused: {refusal}"));
             self.give_up(held, &failure, spent).await?;
         }
         Ok(false)
     }
 
-    /// Ends a task by one operation, and saves in the same write. If that is refused, the operation is called alone,
-    /// since a result that comes too late is kept on its attempt.
+    /// Ends a task by one operation, and saves in the same write. If that is refused, the operation
+    /// is called alone, since a result that comes too late is kept on its attempt.
     async fn end_by(
         &self,
         name: &str,
@@ -420,9 +476,17 @@ impl Worker {
         spent: Spent,
     ) -> anyhow::Result<Result<Value, Refusal>> {
         let saving = self.shop.saving(Some(&self.agent), None, spent);
-        match self.shop.batch(&self.caller(), vec![(name, arguments.clone()), ("save_checkpoint", saving)]).await {
-            Ok(mut replies) => return Ok(Ok(replies.first_mut().map(Value::take).unwrap_or_default())),
-            Err(CallError::Refused(refusal)) => tracing::debug!(%refusal, task = %held.task, name, "alone, then"),
+        match self
+            .shop
+            .batch(&self.caller(), vec![(name, arguments.clone()), ("save_checkpoint", saving)])
+            .await
+        {
+            Ok(mut replies) => {
+                return Ok(Ok(replies.first_mut().map(Value::take).unwrap_or_default()));
+            }
+            Err(CallError::Refused(refusal)) => {
+                tracing::debug!(%refusal, task = %held.task, name, "alone, then")
+            }
             Err(error) => return Err(error.into()),
         }
         match self.shop.call(&self.caller(), name, arguments.clone()).await {
@@ -435,14 +499,15 @@ impl Worker {
         }
     }
 
-    /// Whether a refusal means that the task is not ours any more. If it is still ours, the call would be refused
-    /// again, and the task must be ended.
+    /// Whether a refusal means that the task is not ours any more. If it is still ours, the call
+    /// would be refused again, and the task must be ended.
     async fn is_lost(&self, held: &Held) -> bool {
-        self.has_completed(held).await || matches!(self.reason_to_end(held).await, Some(Cause::Lost(_)))
+        self.has_completed(held).await
+            || matches!(self.reason_to_end(held).await, Some(Cause::Lost(_)))
     }
 
-    /// The second level of retries: another attempt, by another agent if there is one. A permanent failure parks the
-    /// task.
+    /// The second level of retries: another attempt, by another agent if there is one. A permanent
+    /// failure parks the task.
     async fn give_up(&self, held: &Held, failure: &Failure, spent: Spent) -> anyhow::Result<()> {
         let agent = &self.agent;
         self.put_aside(held).await;
@@ -471,15 +536,23 @@ impl Worker {
             tally.parked += u64::from(is_parked);
         }
         let (category, error) = (failure.category.as_str(), failure.message.as_str());
-        self.shop.show.tell(&Event::Failed { agent, task: &held.task, category, error, status: &status });
+        self.shop.show.tell(&Event::Failed {
+            agent,
+            task: &held.task,
+            category,
+            error,
+            status: &status,
+        });
         if is_parked && !self.shop.settings.continue_on_error {
-            let text = format!("task {} failed; --continue-on-error goes on with others", held.task);
+            let text =
+                format!("task {} failed; --continue-on-error goes on with others", held.task);
             self.shop.stop(Urgency::Finish, text, false);
         }
         Ok(())
     }
 
-    /// The first level of retries: the same agent tries again after a pause. Returns whether it does.
+    /// The first level of retries: the same agent tries again after a pause. Returns whether it
+    /// does.
     async fn wait_to_retry(
         &self,
         held: &Held,
@@ -490,9 +563,21 @@ impl Worker {
         let agent = &self.agent;
         let (category, error) = (failure.category.as_str(), failure.message.as_str());
         let pause_seconds = pause.as_secs_f64();
-        self.shop.show.tell(&Event::Retrying { agent, task: &held.task, category, error, pause_seconds });
-        let saved =
-            self.shop.call(&self.caller(), "save_checkpoint", self.shop.saving(Some(agent), Some(held), spent)).await;
+        self.shop.show.tell(&Event::Retrying {
+            agent,
+            task: &held.task,
+            category,
+            error,
+            pause_seconds,
+        });
+        let saved = self
+            .shop
+            .call(
+                &self.caller(),
+                "save_checkpoint",
+                self.shop.saving(Some(agent), Some(held), spent),
+            )
+            .await;
         let saved = match saved {
             Err(CallError::Refused(refusal)) if self.is_lost(held).await => {
                 self.lost(held, &refusal.to_string(), spent).await?;
@@ -510,7 +595,8 @@ impl Worker {
             return Ok(false);
         }
         let waiting = async {
-            self.shop.pause(pause, Urgency::Finish).await && self.shop.wait_for_breaker(Urgency::Finish).await
+            self.shop.pause(pause, Urgency::Finish).await
+                && self.shop.wait_for_breaker(Urgency::Finish).await
         };
         let end = select! {
             goes_on = waiting => if goes_on { None } else { Some(Cause::Interruption) },
@@ -522,7 +608,9 @@ impl Worker {
                 return Ok(true);
             }
             Some(Cause::Lost(reason)) => self.lost(held, &reason, Spent::default()).await?,
-            Some(Cause::StopRequested(reason)) => self.stop_as_asked(held, &reason, Spent::default()).await?,
+            Some(Cause::StopRequested(reason)) => {
+                self.stop_as_asked(held, &reason, Spent::default()).await?
+            }
             Some(_) => {
                 let reason = format!("the worker stopped after a failure: {}", bounded(error, 500));
                 self.release(held, &reason, Spent::default()).await?;
@@ -544,7 +632,8 @@ impl Worker {
         }
     }
 
-    /// Gives the task back: whoever asked for its end decides whether it is cancelled or offered again.
+    /// Gives the task back: whoever asked for its end decides whether it is cancelled or offered
+    /// again.
     async fn stop_as_asked(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
         self.release(held, &format!("stopped as asked: {reason}"), spent).await
     }
@@ -577,8 +666,8 @@ impl Worker {
         self.save(None, spent).await
     }
 
-    /// Saves the workflow. If the state is refused, that must not end the work, so what was spent is charged without
-    /// it.
+    /// Saves the workflow. If the state is refused, that must not end the work, so what was spent
+    /// is charged without it.
     async fn save(&self, held: Option<&Held>, spent: Spent) -> anyhow::Result<()> {
         let mut saving = self.shop.saving(Some(&self.agent), held, spent);
         let mut saved = self.shop.call(&self.caller(), "save_checkpoint", saving.clone()).await;
@@ -601,20 +690,23 @@ impl Worker {
         Ok(())
     }
 
-    /// Interval of heartbeats: a tenth of what is left of a budget of time, so that a worker that is killed has not worked
-    /// much longer than is charged.
+    /// Interval of heartbeats: a tenth of what is left of a budget of time, so that a worker that
+    /// is killed has not worked much longer than is charged.
     fn between_beats(&self) -> Duration {
         let tenth = |left: u64| Duration::from_secs(left / 10).max(LOOK);
         self.shop.seconds_left.get().map_or(HEARTBEAT, |left| HEARTBEAT.min(tenth(left)))
     }
 
-    /// Renews the lease, and charges the time since the last heartbeat, so that the time of a killed worker counts.
+    /// Renews the lease, and charges the time since the last heartbeat, so that the time of a
+    /// killed worker counts.
     async fn heartbeat(&self, held: &Held) {
-        let beating = json!({"agent_id": self.agent, "task_id": held.task, "attempt": held.attempt});
+        let beating =
+            json!({"agent_id": self.agent, "task_id": held.task, "attempt": held.attempt});
         let more = self.shop.uncharged(&self.agent);
         let seconds = self.shop.ledger.borrow_mut().charge(more);
         let spent = Spent { seconds, ..Spent::default() };
-        let charging = json!({"agent_id": self.agent, "workflow_id": self.shop.workflow, "spent": spent});
+        let charging =
+            json!({"agent_id": self.agent, "workflow_id": self.shop.workflow, "spent": spent});
         let both = vec![("heartbeat", beating), ("save_checkpoint", charging)];
         match self.shop.batch(&self.caller(), both).await {
             Ok(_) => self.shop.charged(&self.agent, more),
@@ -628,22 +720,30 @@ impl Worker {
     /// Whether the command has completed its task itself, so that nobody does it again.
     async fn has_completed(&self, held: &Held) -> bool {
         let (id, agent, attempt) = (held.task.clone(), self.agent.clone(), held.attempt);
-        let looked = move |state: &State| state.task(&id).is_some_and(|task| is_completed(task, &agent, attempt));
+        let looked = move |state: &State| {
+            state.task(&id).is_some_and(|task| is_completed(task, &agent, attempt))
+        };
         self.shop.handle.look(looked).await.unwrap_or(false)
     }
 
-    /// Why the run must end: the task is not ours any more, or not wanted. None also if the command has completed it.
+    /// Why the run must end: the task is not ours any more, or not wanted. None also if the command
+    /// has completed it.
     async fn reason_to_end(&self, held: &Held) -> Option<Cause> {
         let (id, agent, attempt) = (held.task.clone(), self.agent.clone(), held.attempt);
         let looked = self.shop.handle.look(move |state| {
-            let Some(task) = state.task(&id) else { return Some(Cause::Lost("it is gone".to_owned())) };
+            let Some(task) = state.task(&id) else {
+                return Some(Cause::Lost("it is gone".to_owned()));
+            };
             match task.open_attempt() {
                 Some(open) if open.agent == agent && open.number == attempt => {
                     let request = task.stop_requested.as_ref()?;
-                    let reason = request.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
+                    let reason =
+                        request.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
                     Some(Cause::StopRequested(reason))
                 }
-                Some(open) => Some(Cause::Lost(format!("{} has it, attempt {}", open.agent, open.number))),
+                Some(open) => {
+                    Some(Cause::Lost(format!("{} has it, attempt {}", open.agent, open.number)))
+                }
                 None if is_completed(task, &agent, attempt) => None,
                 None => Some(Cause::Lost(format!("it is {}", task.status))),
             }

@@ -1,5 +1,5 @@
-//! The directory of Backlog.md: a file a task, with front matter and sections. Its folder says whether a task is a draft
-//! or archived.
+//! The directory of Backlog.md: a file a task, with front matter and sections. Its folder says
+//! whether a task is a draft or archived.
 
 mod sections;
 mod write;
@@ -17,7 +17,7 @@ use crate::state::plan::Stated;
 use crate::state::task::{Source, TaskStatus};
 use sections::Sections;
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
     what: "the directory of Backlog.md",
     places: &[
@@ -36,15 +36,16 @@ pub const FORMAT: Format = Format {
 };
 
 const NAME: &str = "backlog-md";
-/// Fields of the metadata: the folder that a task lies in, the title of its milestone, and the text of its file that
-/// stands in no section that is known.
+/// Fields of the metadata: the folder that a task lies in, the title of its milestone, and the text
+/// of its file that stands in no section that is known.
 const FOLDER: &str = "folder";
 const MILESTONE: &str = "milestone_title";
 /// The folder of tasks that may be done.
 const TASKS: &str = "tasks";
 
 /// Fields of the front matter that are read by their names, beside those that are kept.
-const OWN: [&str; 7] = ["id", "title", "status", status::OWN, "labels", "parent_task_id", "subtasks"];
+const OWN: [&str; 7] =
+    ["id", "title", "status", status::OWN, "labels", "parent_task_id", "subtasks"];
 
 /// Sections whose text is kept, as the field of the metadata and the heading.
 const KEPT: [(&str, &str); 5] = [
@@ -60,7 +61,10 @@ fn word(status: TaskStatus) -> &'static str {
         TaskStatus::Claimed | TaskStatus::InProgress => "In Progress",
         TaskStatus::Done => "Done",
         // What is called off lies in the archive, whatever its status.
-        TaskStatus::Available | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete => "To Do",
+        TaskStatus::Available
+        | TaskStatus::Failed
+        | TaskStatus::Cancelled
+        | TaskStatus::Obsolete => "To Do",
     }
 }
 
@@ -99,7 +103,8 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         return Err(faults);
     }
     for (node, _) in &mut nodes {
-        let title = node.metadata.get("milestone").and_then(Value::as_str).and_then(|id| titles.get(id));
+        let title =
+            node.metadata.get("milestone").and_then(Value::as_str).and_then(|id| titles.get(id));
         if let Some(title) = title.cloned() {
             node.metadata.insert(MILESTONE.to_owned(), title.into());
         }
@@ -124,10 +129,14 @@ fn folder(path: &str) -> &str {
 /// The front matter and what is below it.
 fn record<'t>(path: &str, text: &'t str) -> Result<(Record, &'t str), Fault> {
     let fault = |line: usize, problem: String| Fault { path: path.to_owned(), line, problem };
-    let inside = text.strip_prefix("---").and_then(|text| text.split_once('\n')).map(|(_, inside)| inside);
-    let end = inside.and_then(|inside| match inside.starts_with("---") {
-        true => Some((0, 0)),
-        false => inside.find("\n---").map(|end| (end + 1, end)),
+    let inside =
+        text.strip_prefix("---").and_then(|text| text.split_once('\n')).map(|(_, inside)| inside);
+    let end = inside.and_then(|inside| {
+        if inside.starts_with("---") {
+            Some((0, 0))
+        } else {
+            inside.find("\n---").map(|end| (end + 1, end))
+        }
     });
     let (Some(inside), Some((end, last))) = (inside, end) else {
         return Err(fault(1, "it has no front matter between lines with ---".to_owned()));
@@ -141,7 +150,11 @@ fn record<'t>(path: &str, text: &'t str) -> Result<(Record, &'t str), Fault> {
     Ok((Record::new(&Arc::from(path), 1, fields), body))
 }
 
-fn milestone(mut record: Record, titles: &mut BTreeMap<String, String>, report: &mut Report) -> Result<(), Fault> {
+fn milestone(
+    mut record: Record,
+    titles: &mut BTreeMap<String, String>,
+    report: &mut Report,
+) -> Result<(), Fault> {
     titles.insert(record.needed("id")?, record.needed("title")?);
     report.left_out("the text of a milestone");
     Ok(())
@@ -172,10 +185,16 @@ fn task(
     record.take("subtasks");
     let own = record.take(status::OWN);
     record.rest(&mut node, report);
-    let is_off = stated(folder, &word) == Stated::Cancelled && status::stated(&word) != Stated::Cancelled;
+    let is_off =
+        stated(folder, &word) == Stated::Cancelled && status::stated(&word) != Stated::Cancelled;
     let mut of_folder = Report::default();
     let told = if is_off { &mut of_folder } else { &mut *report };
-    status::read(&mut node, &word, Some(assignees.join(", ").as_str()).filter(|who| !who.is_empty()), told);
+    status::read(
+        &mut node,
+        &word,
+        Some(assignees.join(", ").as_str()).filter(|who| !who.is_empty()),
+        told,
+    );
     status::own(&mut node, own, &word, self::word);
     if !assignees.is_empty() {
         report.kept("assignee");
@@ -209,8 +228,10 @@ fn task(
 
 /// The order of the board: by ordinal, then by the numbers of ids.
 fn place(node: &Node) -> (Option<u64>, Vec<u64>) {
-    let ordinal = node.metadata.get("ordinal").and_then(Value::as_f64).map(|ordinal| ordinal as u64);
+    let ordinal =
+        node.metadata.get("ordinal").and_then(Value::as_f64).map(|ordinal| ordinal as u64);
     let id = node.source.as_ref().map_or("", |source| source.id.as_str());
-    let numbers = id.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
+    let numbers =
+        id.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
     (Some(ordinal.unwrap_or(u64::MAX)), numbers)
 }

@@ -2,13 +2,13 @@
 
 /// Sections by their headings, in the order of the file.
 #[derive(Default)]
-pub struct Sections {
+pub(super) struct Sections {
     before: String,
     sections: Vec<(String, String)>,
 }
 
 impl Sections {
-    pub fn of(body: &str) -> Self {
+    pub(super) fn of(body: &str) -> Self {
         let mut sections = Self::default();
         let mut open: Option<&str> = None;
         for line in body.lines() {
@@ -22,7 +22,8 @@ impl Sections {
                 Some((name, true)) if open.is_none() => open = Some(name),
                 Some((name, false)) if open == Some(name) => open = None,
                 _ => {
-                    let text = sections.sections.last_mut().map_or(&mut sections.before, |(_, text)| text);
+                    let text =
+                        sections.sections.last_mut().map_or(&mut sections.before, |(_, text)| text);
                     text.push_str(line);
                     text.push('\n');
                 }
@@ -32,15 +33,18 @@ impl Sections {
     }
 
     /// The text below a heading.
-    pub fn take(&mut self, heading: &str) -> Option<String> {
+    pub(super) fn take(&mut self, heading: &str) -> Option<String> {
         let at = self.sections.iter().position(|(other, _)| other.eq_ignore_ascii_case(heading))?;
         let (_, text) = self.sections.remove(at);
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
     /// The sections that were not taken.
-    pub fn rest(self) -> String {
-        let sections = self.sections.into_iter().map(|(heading, text)| format!("## {heading}\n\n{}\n\n", text.trim()));
+    pub(super) fn rest(self) -> String {
+        let sections = self
+            .sections
+            .into_iter()
+            .map(|(heading, text)| format!("## {heading}\n\n{}\n\n", text.trim()));
         format!("{}\n\n{}", self.before.trim(), sections.collect::<String>()).trim().to_owned()
     }
 }

@@ -11,7 +11,7 @@ use crate::state::task::TaskStatus;
 /// Fields of the front matter that stand before all others, in the order of the tool.
 const FIRST: [&str; 3] = ["reporter", "created_date", "updated_date"];
 
-pub fn write(view: &View) -> Written {
+pub(super) fn write(view: &View) -> Written {
     let mut report = Report::default();
     view.left_out(&["files", "result"], &mut report);
     let ids = ids(view);
@@ -32,7 +32,10 @@ pub fn write(view: &View) -> Written {
         front.field("title", &view.title(number).into());
         front.field("status", &words[number].word.as_str().into());
         words[number].own.into_iter().for_each(|own| front.field(status::OWN, &own.into()));
-        front.field("assignee", &metadata.shift_remove("assignee").unwrap_or_else(|| Value::Array(Vec::new())));
+        front.field(
+            "assignee",
+            &metadata.shift_remove("assignee").unwrap_or_else(|| Value::Array(Vec::new())),
+        );
         for name in FIRST {
             metadata.shift_remove(name).into_iter().for_each(|value| front.field(name, &value));
         }
@@ -47,14 +50,24 @@ pub fn write(view: &View) -> Written {
         front.field("priority", &view.priority(NAME, number, priority::word).into());
         ordinal.into_iter().for_each(|value| front.field("ordinal", &value));
         metadata.iter().for_each(|(name, value)| front.field(name, value));
-        files.push((format!("backlog/{folder}/{}", name(view, number, &ids)), format!("{}---\n{sections}", front.0)));
+        files.push((
+            format!("backlog/{folder}/{}", name(view, number, &ids)),
+            format!("{}---\n{sections}", front.0),
+        ));
     }
     for (id, title) in milestones {
         let mut front = Front(String::from("---\n"));
         front.field("id", &id.as_str().into());
         front.field("title", &title.as_str().into());
         let text = format!("{}---\n\n## Description\n\nMilestone: {title}\n", front.0);
-        files.push((format!("backlog/milestones/{} - {}.md", safe_name(&id), safe_name(&title).to_lowercase()), text));
+        files.push((
+            format!(
+                "backlog/milestones/{} - {}.md",
+                safe_name(&id),
+                safe_name(&title).to_lowercase()
+            ),
+            text,
+        ));
     }
     Written { files, report }
 }
@@ -63,8 +76,14 @@ pub fn write(view: &View) -> Written {
 fn ids(view: &View) -> Vec<String> {
     let had = view.ids_before(|format| format == NAME);
     let mut taken: HashSet<String> = had.iter().flatten().cloned().collect();
-    let prefix = had.iter().flatten().find_map(|id| id.split_once('-')).map_or("TASK", |(prefix, _)| prefix).to_owned();
-    let numbers = taken.iter().filter_map(|id| id.split_once('-')?.1.split('.').next()?.parse::<u64>().ok());
+    let prefix = had
+        .iter()
+        .flatten()
+        .find_map(|id| id.split_once('-'))
+        .map_or("TASK", |(prefix, _)| prefix)
+        .to_owned();
+    let numbers =
+        taken.iter().filter_map(|id| id.split_once('-')?.1.split('.').next()?.parse::<u64>().ok());
     let numbers: BTreeSet<u64> = numbers.collect();
     let mut free = free_numbers(&numbers);
     let mut ids: Vec<String> = Vec::new();
@@ -103,11 +122,16 @@ fn folder(view: &View, number: usize) -> &'static str {
 
 /// The name of a task's file: that which it had, or one of its id and title.
 fn name(view: &View, number: usize, ids: &[String]) -> String {
-    let had = view.id_in(NAME, number).and_then(|_| view.source(number)?.path.as_deref()?.rsplit('/').next());
+    let had = view
+        .id_in(NAME, number)
+        .and_then(|_| view.source(number)?.path.as_deref()?.rsplit('/').next());
     let id = ids[number].to_lowercase();
-    let is_its = |name: &&str| name.to_lowercase().starts_with(&format!("{id} - ")) && name.ends_with(".md");
-    had.filter(is_its)
-        .map_or_else(|| format!("{} - {}.md", safe_name(&id), safe_name(&view.title(number))), str::to_owned)
+    let is_its =
+        |name: &&str| name.to_lowercase().starts_with(&format!("{id} - ")) && name.ends_with(".md");
+    had.filter(is_its).map_or_else(
+        || format!("{} - {}.md", safe_name(&id), safe_name(&view.title(number))),
+        str::to_owned,
+    )
 }
 
 /// The text below the front matter.
@@ -115,7 +139,9 @@ fn sections(view: &View, number: usize, metadata: &mut serde_json::Map<String, V
     let mut text_below = String::new();
     let mut section = |heading: &str, mark: &str, gap: &str, text: &str| {
         let text = text.trim();
-        text_below.push_str(&format!("\n## {heading}\n{gap}<!-- {mark}:BEGIN -->\n{text}\n<!-- {mark}:END -->\n"));
+        text_below.push_str(&format!(
+            "\n## {heading}\n{gap}<!-- {mark}:BEGIN -->\n{text}\n<!-- {mark}:END -->\n"
+        ));
     };
     if let Some(text) = view.description(number) {
         section("Description", "SECTION:DESCRIPTION", "\n", text);
@@ -148,7 +174,9 @@ impl Front {
         let name = scalar(&name.into());
         let line = match value {
             Value::Array(values) if values.is_empty() => format!("{name}: []\n"),
-            Value::Array(values) if values.iter().all(|value| !value.is_object() && !value.is_array()) => {
+            Value::Array(values)
+                if values.iter().all(|value| !value.is_object() && !value.is_array()) =>
+            {
                 let entries = values.iter().map(|value| format!("  - {}\n", scalar(value)));
                 format!("{name}:\n{}", entries.collect::<String>())
             }
@@ -162,7 +190,9 @@ impl Front {
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) if is_bare(text) => text.clone(),
-        Value::String(text) if !text.contains(|c: char| c.is_control()) => format!("'{}'", text.replace('\'', "''")),
+        Value::String(text) if !text.contains(|c: char| c.is_control()) => {
+            format!("'{}'", text.replace('\'', "''"))
+        }
         value => value.to_string(),
     }
 }
@@ -170,7 +200,8 @@ fn scalar(value: &Value) -> String {
 /// Whether a text stands for itself in YAML without quotes.
 fn is_bare(text: &str) -> bool {
     let mut chars = text.chars();
-    let words: BTreeSet<&str> = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].into();
+    let words: BTreeSet<&str> =
+        ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].into();
     chars.next().is_some_and(char::is_alphabetic)
         && chars.all(|c| c.is_alphanumeric() || " -_./()".contains(c))
         && !text.ends_with(' ')

@@ -12,7 +12,7 @@ use super::{Format, Read, Tree, parts, priority, status};
 use crate::plan::Node;
 use crate::state::task::{Source, TaskStatus};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
     what: "the issues of beads",
     places: &[".beads/issues.jsonl", ".beads/beads.jsonl"],
@@ -51,7 +51,10 @@ fn is(tree: &Tree) -> bool {
     let first = tree.only().and_then(|text| text.lines().find(|line| !line.trim().is_empty()));
     let Some(Ok(issue)) = first.map(serde_json::from_str::<Value>) else { return false };
     let has = |name: &str| issue.get(name).is_some();
-    has("id") && has("title") && has("status") && (has("issue_type") || has("dependencies") || has("priority"))
+    has("id")
+        && has("title")
+        && has("status")
+        && (has("issue_type") || has("dependencies") || has("priority"))
 }
 
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
@@ -104,7 +107,10 @@ fn issue(
     };
     if let Some(number) = record.text(priority::PRIORITY)? {
         let level = number.parse::<u8>().ok().filter(|level| *level <= 4);
-        node.priority = Some(1 + 2 * level.ok_or_else(|| record.fault(format!("priority is {number}: it is 0 to 4")))?);
+        node.priority = Some(
+            1 + 2 * level
+                .ok_or_else(|| record.fault(format!("priority is {number}: it is 0 to 4")))?,
+        );
     }
     let (parent, links) = relations(&mut node, &mut record, &id, report)?;
     let assignee = record.text("assignee")?;
@@ -134,12 +140,15 @@ fn relations(
     for relation in record.values("dependencies")? {
         let kind = plain(&relation["type"]).unwrap_or_else(|| BLOCKS.to_owned());
         let on = match &relation {
-            Value::Object(_) => plain(&relation["depends_on_id"]).or_else(|| plain(&relation["id"])),
+            Value::Object(_) => {
+                plain(&relation["depends_on_id"]).or_else(|| plain(&relation["id"]))
+            }
             other => plain(other),
         };
         let Some(on) = on else { return Err(record.fault("a dependency has no depends_on_id")) };
         if plain(&relation["issue_id"]).is_some_and(|own| own != id) {
-            return Err(record.fault(format!("a dependency is of issue {}, not of {id}", relation["issue_id"])));
+            return Err(record
+                .fault(format!("a dependency is of issue {}, not of {id}", relation["issue_id"])));
         }
         let details = relation.as_object().into_iter().flat_map(Map::keys);
         let known = ["issue_id", "depends_on_id", "id", "type"];

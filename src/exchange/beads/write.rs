@@ -4,7 +4,7 @@ use super::{BLOCKS, LINKS, NAME, OWN, PART, priority_word, word};
 use crate::exchange::report::Report;
 use crate::exchange::{View, Written, status};
 
-pub fn write(view: &View) -> Written {
+pub(super) fn write(view: &View) -> Written {
     let mut report = Report::default();
     view.left_out(&["files"], &mut report);
     let ids = view.ids(|format| format == NAME);
@@ -28,18 +28,23 @@ pub fn write(view: &View) -> Written {
             put("labels", view.tasks[number].tags.clone().into());
         }
         let (on, aside) = view.depends(number);
-        let relation = |on: &str, kind: &str| json!({"issue_id": id, "depends_on_id": on, "type": kind});
+        let relation =
+            |on: &str, kind: &str| json!({"issue_id": id, "depends_on_id": on, "type": kind});
         let above = view.parent_id(number, &ids).map(|parent| relation(&parent, PART));
         let blocks = on.iter().map(|on| ids[*on].clone()).chain(aside);
-        let mut relations: Vec<Value> = above.into_iter().chain(blocks.map(|on| relation(&on, BLOCKS))).collect();
+        let mut relations: Vec<Value> =
+            above.into_iter().chain(blocks.map(|on| relation(&on, BLOCKS))).collect();
         match metadata.shift_remove(LINKS) {
-            Some(Value::Array(links)) if view.id_in(NAME, number).is_some() => relations.extend(links),
+            Some(Value::Array(links)) if view.id_in(NAME, number).is_some() => {
+                relations.extend(links)
+            }
             links => links.into_iter().for_each(|_| report.left_out(&format!("metadata.{LINKS}"))),
         }
         if !relations.is_empty() {
             put("dependencies", relations.into());
         }
-        if let Some(reason) = view.result(number).filter(|_| !metadata.contains_key("close_reason")) {
+        if let Some(reason) = view.result(number).filter(|_| !metadata.contains_key("close_reason"))
+        {
             put("close_reason", reason.into());
         }
         issue.extend(metadata);

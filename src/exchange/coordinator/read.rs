@@ -17,7 +17,7 @@ use crate::state::task::{AttemptError, Outcome, Source, TaskResult};
 use crate::state::time::{MINUTE, SECOND, Timestamp};
 
 /// Reads the tasks of one file.
-pub struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     pub format: &'static str,
     /// Path of the file, as the board keeps paths.
     pub source: Option<String>,
@@ -26,7 +26,7 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub fn tasks(&mut self, tasks: &[&'a RawValue]) -> Result<Vec<Flat>, Vec<Fault>> {
+    pub(crate) fn tasks(&mut self, tasks: &[&'a RawValue]) -> Result<Vec<Flat>, Vec<Fault>> {
         let mut flat = Vec::with_capacity(tasks.len());
         let mut faults = Vec::new();
         for raw in tasks {
@@ -46,7 +46,11 @@ impl<'a> Reading<'a> {
         let mut node = Node {
             description: Some(description).filter(|text| *text != title),
             title,
-            source: Some(Source { format: self.format.to_owned(), id: id.clone(), path: self.source.clone() }),
+            source: Some(Source {
+                format: self.format.to_owned(),
+                id: id.clone(),
+                path: self.source.clone(),
+            }),
             line: record.line,
             depends: record.texts("dependencies")?,
             tags: record.texts("tags")?,
@@ -72,42 +76,56 @@ impl<'a> Reading<'a> {
 
     fn priority(&mut self, record: &mut Record) -> Result<Option<u8>, Fault> {
         let Some(value) = record.take("priority") else { return Ok(None) };
-        let given =
-            value.as_f64().ok_or_else(|| record.fault(format!("priority is {value}: it has to be a number")))?;
+        let given = value
+            .as_f64()
+            .ok_or_else(|| record.fault(format!("priority is {value}: it has to be a number")))?;
         let priority = given.round().clamp(1.0, 10.0);
         if priority != given {
-            self.report.note(&record.path, record.line, format!("priority {given} is read as {priority}"));
+            self.report.note(
+                &record.path,
+                record.line,
+                format!("priority {given} is read as {priority}"),
+            );
         }
         Ok(Some(priority as u8))
     }
 
     fn context(&mut self, record: &mut Record, node: &mut Node) -> Result<(), Fault> {
         let Some(value) = record.take("context") else { return Ok(()) };
-        let Value::Object(fields) = value else { return Err(record.fault("context has to be an object")) };
+        let Value::Object(fields) = value else {
+            return Err(record.fault("context has to be an object"));
+        };
         let mut context = Record::new(&record.path, record.line, fields);
         node.files = context.texts("files")?;
         node.hints = context.text("hints")?;
         let tags = context.texts("tags")?;
-        node.tags.extend(tags.into_iter().filter(|tag| !node.tags.contains(tag)).collect::<Vec<_>>());
+        node.tags
+            .extend(tags.into_iter().filter(|tag| !node.tags.contains(tag)).collect::<Vec<_>>());
         if let Some(Value::Object(metadata)) = context.take("metadata") {
             node.metadata.extend(metadata);
         }
         let mut rest = Node::default();
         context.rest(&mut rest, &mut self.report);
-        node.metadata.extend(rest.metadata.into_iter().map(|(name, value)| (format!("{OF_CONTEXT}{name}"), value)));
+        node.metadata.extend(
+            rest.metadata.into_iter().map(|(name, value)| (format!("{OF_CONTEXT}{name}"), value)),
+        );
         Ok(())
     }
 
     fn trials(&mut self, record: &mut Record, node: &mut Node) -> Result<(), Fault> {
         let of_task = &mut node.of_task;
         let retries = whole(record, "max_retries")?;
-        of_task.max_attempts = whole(record, "max_attempts")?.or(retries.map(|most| most + 1)).filter(|most| *most > 0);
+        of_task.max_attempts = whole(record, "max_attempts")?
+            .or(retries.map(|most| most + 1))
+            .filter(|most| *most > 0);
         let seconds = whole(record, "timeout_seconds")?;
-        let minutes = minutes(record, "timeout_minutes")?.map(|minutes| minutes * (MINUTE / SECOND) as u32);
+        let minutes =
+            minutes(record, "timeout_minutes")?.map(|minutes| minutes * (MINUTE / SECOND) as u32);
         of_task.timeout_seconds = seconds.or(minutes).filter(|seconds| *seconds > 0);
         let capabilities = labels(record, "required_capabilities")?;
         if !capabilities.is_empty() {
-            let demands = Demands { capabilities: capabilities.into_iter().collect(), ..Demands::default() };
+            let demands =
+                Demands { capabilities: capabilities.into_iter().collect(), ..Demands::default() };
             of_task.demands = Some(demands);
         }
         Ok(())
@@ -116,8 +134,11 @@ impl<'a> Reading<'a> {
     fn past(&mut self, record: &mut Record, node: &mut Node) -> Result<(), Fault> {
         let word = record.text("status")?.unwrap_or_else(|| "available".to_owned());
         let holder = record.text("claimed_by")?;
-        let by =
-            holder.as_deref().map(AgentId::checked).transpose().map_err(|error| record.fault(error.to_string()))?;
+        let by = holder
+            .as_deref()
+            .map(AgentId::checked)
+            .transpose()
+            .map_err(|error| record.fault(error.to_string()))?;
         let retries = whole(record, "retry_count")?;
         let attempts = whole(record, "attempts")?;
         let result = self.result(record)?;
@@ -151,8 +172,10 @@ impl<'a> Reading<'a> {
                     Stated::Cancelled | Stated::Obsolete => Outcome::Cancelled,
                     Stated::Open => Outcome::Released,
                 },
-                error: message.map(|message| AttemptError { category: "imported".to_owned(), message }),
-                note: was_held.then(|| format!("it was {word} when it was imported from {}", self.format)),
+                error: message
+                    .map(|message| AttemptError { category: "imported".to_owned(), message }),
+                note: was_held
+                    .then(|| format!("it was {word} when it was imported from {}", self.format)),
             });
         }
         past.claimed_by = by.filter(|_| is_over);
@@ -193,38 +216,49 @@ impl<'a> Reading<'a> {
         if let (None, Some(Value::Object(data))) = (&read.error, &read.data)
             && data.get("cancelled") == Some(&Value::Bool(true))
         {
-            read.error = data.get("reason").and_then(Value::as_str).filter(|why| !why.is_empty()).map(str::to_owned);
+            read.error = data
+                .get("reason")
+                .and_then(Value::as_str)
+                .filter(|why| !why.is_empty())
+                .map(str::to_owned);
         }
         Ok(Some(read).filter(|read| *read != TaskResult::default()))
     }
 }
 
 /// A time; one without a zone is in UTC.
-pub fn time(record: &mut Record, name: &str) -> Result<Option<Timestamp>, Fault> {
+pub(crate) fn time(record: &mut Record, name: &str) -> Result<Option<Timestamp>, Fault> {
     let Some(text) = record.text(name)? else { return Ok(None) };
     let time = Timestamp::of_text(&text);
-    time.map(Some).ok_or_else(|| record.fault(format!("{name} is {text}: it has to be a time as in RFC 3339")))
+    time.map(Some).ok_or_else(|| {
+        record.fault(format!("{name} is {text}: it has to be a time as in RFC 3339"))
+    })
 }
 
 /// A whole number.
-pub fn whole(record: &mut Record, name: &str) -> Result<Option<u32>, Fault> {
+pub(super) fn whole(record: &mut Record, name: &str) -> Result<Option<u32>, Fault> {
     let Some(value) = record.take(name) else { return Ok(None) };
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
     let most = limit::SPAN.max as u32;
-    number
-        .filter(|number| *number <= most)
-        .map(Some)
-        .ok_or_else(|| record.fault(format!("{name} is {value}: it has to be a whole number up to {most}")))
+    number.filter(|number| *number <= most).map(Some).ok_or_else(|| {
+        record.fault(format!("{name} is {value}: it has to be a whole number up to {most}"))
+    })
 }
 
 /// Minutes, of which there is at least one.
 fn minutes(record: &mut Record, name: &str) -> Result<Option<u32>, Fault> {
-    Ok(whole(record, name)?.filter(|minutes| *minutes > 0).map(|minutes| minutes.min(limit::SPAN.max as u32 / 60)))
+    Ok(whole(record, name)?
+        .filter(|minutes| *minutes > 0)
+        .map(|minutes| minutes.min(limit::SPAN.max as u32 / 60)))
 }
 
 /// Labels as a list, or in one text with commas.
-pub fn labels(record: &mut Record, name: &str) -> Result<Vec<String>, Fault> {
+pub(super) fn labels(record: &mut Record, name: &str) -> Result<Vec<String>, Fault> {
     let texts = record.texts(name)?;
-    let labels = texts.iter().flat_map(|text| text.split(',')).map(str::trim).filter(|label| !label.is_empty());
+    let labels = texts
+        .iter()
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .filter(|label| !label.is_empty());
     Ok(labels.map(str::to_owned).collect())
 }

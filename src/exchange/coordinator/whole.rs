@@ -12,11 +12,11 @@ use crate::state::agent::Role;
 
 /// Fields for which a board has no place, by what they belong to.
 #[derive(Default)]
-pub struct Beside(pub Map<String, Value>);
+pub(crate) struct Beside(pub Map<String, Value>);
 
 impl Beside {
     /// Keeps the fields of a record that were not taken.
-    pub fn keep(&mut self, list: &str, id: &str, record: Record, report: &mut Report) {
+    pub(crate) fn keep(&mut self, list: &str, id: &str, record: Record, report: &mut Report) {
         let mut rest = Node::default();
         record.rest(&mut rest, &mut Report::default());
         rest.metadata.keys().for_each(|name| report.kept(&format!("{list}.{name}")));
@@ -28,15 +28,20 @@ impl Beside {
         of_list[id][name] = value;
     }
 
-    /// Keeps the fields of the whole file that were not taken. Those of the lists' names must have been.
-    pub fn keep_whole(&mut self, record: Record, report: &mut Report) {
+    /// Keeps the fields of the whole file that were not taken. Those of the lists' names must have
+    /// been.
+    pub(crate) fn keep_whole(&mut self, record: Record, report: &mut Report) {
         let mut rest = Node::default();
         record.rest(&mut rest, report);
         self.0.extend(rest.metadata);
     }
 }
 
-pub fn agents(records: Vec<Record>, beside: &mut Beside, report: &mut Report) -> Result<Vec<Agent>, Fault> {
+pub(crate) fn agents(
+    records: Vec<Record>,
+    beside: &mut Beside,
+    report: &mut Report,
+) -> Result<Vec<Agent>, Fault> {
     let agent = |mut record: Record| {
         let id = record.needed("id")?;
         let mut metrics = match record.take("metrics") {
@@ -67,8 +72,14 @@ pub fn agents(records: Vec<Record>, beside: &mut Beside, report: &mut Report) ->
             max_concurrent: whole(&mut record, "max_concurrent_tasks")?.filter(|most| *most > 0),
             registered_at: time(&mut record, "registered_at")?,
             last_heartbeat: time(&mut record, "last_heartbeat")?.or(seen),
-            tasks_completed: whole(&mut record, "tasks_completed")?.map(u64::from).or(done).unwrap_or_default(),
-            tasks_failed: whole(&mut record, "tasks_failed")?.map(u64::from).or(failed).unwrap_or_default(),
+            tasks_completed: whole(&mut record, "tasks_completed")?
+                .map(u64::from)
+                .or(done)
+                .unwrap_or_default(),
+            tasks_failed: whole(&mut record, "tasks_failed")?
+                .map(u64::from)
+                .or(failed)
+                .unwrap_or_default(),
             id,
         };
         if !metrics.is_empty() {
@@ -80,7 +91,11 @@ pub fn agents(records: Vec<Record>, beside: &mut Beside, report: &mut Report) ->
     records.into_iter().map(agent).collect()
 }
 
-pub fn discoveries(records: Vec<Record>, beside: &mut Beside, report: &mut Report) -> Result<Vec<Discovery>, Fault> {
+pub(crate) fn discoveries(
+    records: Vec<Record>,
+    beside: &mut Beside,
+    report: &mut Report,
+) -> Result<Vec<Discovery>, Fault> {
     let discovery = |mut record: Record| {
         let one = Discovery {
             id: record.needed("id")?,
@@ -105,7 +120,7 @@ fn kept(view: &View, list: &str, id: &str) -> Map<String, Value> {
     }
 }
 
-pub fn written_agents(view: &View) -> Vec<Map<String, Value>> {
+pub(crate) fn written_agents(view: &View) -> Vec<Map<String, Value>> {
     let written = view.agents.iter().map(|agent| {
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -120,7 +135,10 @@ pub fn written_agents(view: &View) -> Vec<Map<String, Value>> {
             put("registered_at", json!(at));
         }
         if !agent.capabilities.is_empty() {
-            put("capabilities", agent.capabilities.iter().cloned().collect::<Vec<_>>().join(",").into());
+            put(
+                "capabilities",
+                agent.capabilities.iter().cloned().collect::<Vec<_>>().join(",").into(),
+            );
         }
         if !agent.tags.is_empty() {
             put("tags", json!(agent.tags));
@@ -134,7 +152,7 @@ pub fn written_agents(view: &View) -> Vec<Map<String, Value>> {
     written.collect()
 }
 
-pub fn written_discoveries(view: &View) -> Vec<Map<String, Value>> {
+pub(crate) fn written_discoveries(view: &View) -> Vec<Map<String, Value>> {
     let written = view.discoveries.iter().map(|one| {
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);

@@ -8,7 +8,7 @@ use crate::state::plan::{one_line, shortened};
 use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Task, TaskResult, TaskStatus};
 
 /// What is special to one of the formats.
-pub struct Flavour {
+pub(crate) struct Flavour {
     /// Word for a status.
     pub word: fn(TaskStatus) -> &'static str,
     /// Whether fields that say nothing are left out.
@@ -17,34 +17,36 @@ pub struct Flavour {
     pub has_groups: bool,
 }
 
-pub struct Writing<'a> {
+pub(crate) struct Writing<'a> {
     pub view: &'a View,
     pub flavour: Flavour,
     ids: Vec<String>,
 }
 
 impl<'a> Writing<'a> {
-    pub fn new(view: &'a View, flavour: Flavour) -> Self {
+    pub(crate) fn new(view: &'a View, flavour: Flavour) -> Self {
         Self { view, flavour, ids: view.ids(|format| format.starts_with("option-")) }
     }
 
-    pub fn id(&self, number: usize) -> String {
+    pub(crate) fn id(&self, number: usize) -> String {
         self.ids[number].clone()
     }
 
-    pub fn is_group(&self, number: usize) -> bool {
+    pub(crate) fn is_group(&self, number: usize) -> bool {
         self.flavour.has_groups && self.view.kept(number, GROUP).is_some()
     }
 
-    pub fn tasks(&self, report: &mut Report) -> Vec<Value> {
+    pub(crate) fn tasks(&self, report: &mut Report) -> Vec<Value> {
         let tasks = (0..self.view.tasks.len()).filter(|number| !self.is_group(*number));
         tasks.map(|number| Value::Object(self.task(number, report))).collect()
     }
 
     fn task(&self, number: usize, report: &mut Report) -> Map<String, Value> {
         let (view, task) = (self.view, &self.view.tasks[number]);
-        let (of_context, metadata): (Map<_, _>, Map<_, _>) =
-            view.metadata(number, &OWN, report).into_iter().partition(|(name, _)| name.starts_with(OF_CONTEXT));
+        let (of_context, metadata): (Map<_, _>, Map<_, _>) = view
+            .metadata(number, &OWN, report)
+            .into_iter()
+            .partition(|(name, _)| name.starts_with(OF_CONTEXT));
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| {
             if !self.flavour.is_brief || says_something(&value) {
@@ -77,7 +79,12 @@ impl<'a> Writing<'a> {
             }
         };
         let first = one_line(task.description.trim().lines().next().unwrap_or_default());
-        put("title", json!(task.title.as_ref().filter(|title| **title != shortened(&first, limit::TITLE.max))));
+        put(
+            "title",
+            json!(
+                task.title.as_ref().filter(|title| **title != shortened(&first, limit::TITLE.max))
+            ),
+        );
         put("started_at", json!(task.started_at));
         put("tags", json!(task.tags));
         let is_in_group = view.parents[number].is_some_and(|parent| self.is_group(parent));
@@ -85,7 +92,10 @@ impl<'a> Writing<'a> {
         let group = view.parents[number].filter(|parent| self.is_group(*parent));
         put("group_id", json!(group.map(|group| self.id(group))));
         put("estimated_duration", json!(task.estimated_minutes));
-        put("actual_duration", json!(task.actual_minutes().filter(|_| task.status == TaskStatus::Done)));
+        put(
+            "actual_duration",
+            json!(task.actual_minutes().filter(|_| task.status == TaskStatus::Done)),
+        );
         put("required_capabilities", json!(task.demands.capabilities));
         put("timeout_seconds", json!(task.timeout_seconds));
         put("timeout_minutes", json!(task.timeout_seconds.map(|seconds| seconds.div_ceil(60))));
@@ -93,21 +103,28 @@ impl<'a> Writing<'a> {
         let is_default = task.max_attempts == DEFAULT_MAX_ATTEMPTS && self.flavour.is_brief;
         put("max_attempts", json!(Some(task.max_attempts).filter(|_| !is_default)));
         put("attempts", json!(Some(task.attempt).filter(|number| *number > 0)));
-        put("max_retries", json!(Some(task.max_attempts.saturating_sub(1)).filter(|_| !is_default)));
+        put(
+            "max_retries",
+            json!(Some(task.max_attempts.saturating_sub(1)).filter(|_| !is_default)),
+        );
         put("retry_count", json!(Some(task.attempt.saturating_sub(1)).filter(|count| *count > 0)));
     }
 
     fn status(&self, number: usize) -> &'static str {
         let task = &self.view.tasks[number];
-        let waits_for_group = |on: &usize| self.is_group(*on) && self.view.tasks[*on].status != TaskStatus::Done;
-        match task.status == TaskStatus::Available && self.view.depends(number).0.iter().any(waits_for_group) {
-            true => "blocked",
-            false => (self.flavour.word)(task.status),
+        let waits_for_group =
+            |on: &usize| self.is_group(*on) && self.view.tasks[*on].status != TaskStatus::Done;
+        if task.status == TaskStatus::Available
+            && self.view.depends(number).0.iter().any(waits_for_group)
+        {
+            "blocked"
+        } else {
+            (self.flavour.word)(task.status)
         }
     }
 
-    /// What a task waits for. Where nothing is a part of anything, the whole waits for its parts, and they for what it
-    /// waits for.
+    /// What a task waits for. Where nothing is a part of anything, the whole waits for its parts,
+    /// and they for what it waits for.
     fn depends(&self, number: usize) -> Vec<String> {
         let view = self.view;
         let (own, aside) = view.depends(number);
@@ -115,19 +132,25 @@ impl<'a> Writing<'a> {
         let inherited = above.flat_map(|above| view.depends(above).0);
         let mut on: Vec<usize> = Vec::new();
         for one in own.into_iter().chain(inherited).chain(view.parts[number].iter().copied()) {
-            let members: Vec<usize> = if self.is_group(one) { self.members(number, one) } else { vec![one] };
+            let members: Vec<usize> =
+                if self.is_group(one) { self.members(number, one) } else { vec![one] };
             on.extend(members.into_iter().filter(|one| !on.contains(one)).collect::<Vec<_>>());
         }
         on.into_iter().map(|on| self.id(on)).chain(aside).collect()
     }
 
-    /// The members of a group that a task waits for; none if it is the group's barrier, for which the group says it.
+    /// The members of a group that a task waits for; none if it is the group's barrier, for which
+    /// the group says it.
     fn members(&self, number: usize, group: usize) -> Vec<usize> {
-        if self.barrier(group) == Some(number) { Vec::new() } else { self.view.parts[group].clone() }
+        if self.barrier(group) == Some(number) {
+            Vec::new()
+        } else {
+            self.view.parts[group].clone()
+        }
     }
 
     /// The task that waits for a group.
-    pub fn barrier(&self, group: usize) -> Option<usize> {
+    pub(crate) fn barrier(&self, group: usize) -> Option<usize> {
         (0..self.view.tasks.len()).find(|number| self.view.depends(*number).0.contains(&group))
     }
 
@@ -143,7 +166,11 @@ impl<'a> Writing<'a> {
             }
         }
         let metadata = metadata.into_iter();
-        fields.extend(metadata.filter_map(|(name, value)| Some((name.strip_prefix(OF_CONTEXT)?.to_owned(), value))));
+        fields.extend(
+            metadata.filter_map(|(name, value)| {
+                Some((name.strip_prefix(OF_CONTEXT)?.to_owned(), value))
+            }),
+        );
         if fields.is_empty() { Value::Null } else { Value::Object(fields) }
     }
 }
@@ -167,7 +194,9 @@ fn result(result: &TaskResult) -> Value {
         Some(data) => Map::from_iter([("data".to_owned(), data.clone())]),
         None => Map::new(),
     };
-    if let Ok(Value::Object(own)) = serde_json::to_value(TaskResult { data: None, ..result.clone() }) {
+    if let Ok(Value::Object(own)) =
+        serde_json::to_value(TaskResult { data: None, ..result.clone() })
+    {
         fields.extend(own);
     }
     Value::Object(fields)
@@ -178,24 +207,29 @@ fn says_something(value: &Value) -> bool {
 }
 
 /// The fields of the whole that all formats have.
-pub fn whole(view: &View) -> Map<String, Value> {
+pub(crate) fn whole(view: &View) -> Map<String, Value> {
     let lists = ["agents", "discoveries"];
     let beside = view.metadata_of_all.iter().filter(|(name, _)| !lists.contains(&name.as_str()));
     beside.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Puts these fields beside a file's own.
-pub fn add_beside(beside: Map<String, Value>, fields: &mut Map<String, Value>, report: &mut Report) {
+pub(crate) fn add_beside(
+    beside: Map<String, Value>,
+    fields: &mut Map<String, Value>,
+    report: &mut Report,
+) {
     for (name, value) in beside {
-        match fields.contains_key(&name) {
-            true => report.left_out(&format!("{name} of the plan's metadata")),
-            false => _ = fields.insert(name, value),
+        if fields.contains_key(&name) {
+            report.left_out(&format!("{name} of the plan's metadata"));
+        } else {
+            fields.insert(name, value);
         }
     }
 }
 
 /// A report of how a task ended, as text.
-pub fn told(task: &Task, id: &str) -> Option<String> {
+pub(crate) fn told(task: &Task, id: &str) -> Option<String> {
     let result = task.result.as_deref()?;
     let by = task.claimed_by.as_ref().map_or("unknown", |agent| agent.as_str());
     let at = task.completed_at.map(|at| at.to_string()).unwrap_or_default();
@@ -203,7 +237,8 @@ pub fn told(task: &Task, id: &str) -> Option<String> {
         [] => "None".to_owned(),
         files => files.iter().map(|file| format!("- {file}")).collect::<Vec<_>>().join("\n"),
     };
-    let (output, error) = (result.output.as_deref().unwrap_or_default(), result.error.as_deref().unwrap_or_default());
+    let (output, error) =
+        (result.output.as_deref().unwrap_or_default(), result.error.as_deref().unwrap_or_default());
     let description = &task.description;
     match task.status {
         TaskStatus::Done => Some(format!(
@@ -221,7 +256,7 @@ pub fn told(task: &Task, id: &str) -> Option<String> {
 }
 
 /// Words of the formats that know the five statuses alone.
-pub fn plain_word(status: TaskStatus) -> &'static str {
+pub(crate) fn plain_word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Cancelled | TaskStatus::Obsolete => "failed",
         other => word(other),

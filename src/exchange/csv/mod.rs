@@ -1,4 +1,5 @@
-//! Tables in CSV: our own, Linear's and Jira's by the names of their columns, and others by a map of columns.
+//! Tables in CSV: our own, Linear's and Jira's by the names of their columns, and others by a map
+//! of columns.
 
 mod write;
 
@@ -13,7 +14,7 @@ use super::{Format, Read, Tree, parts, priority, status};
 use crate::plan::Node;
 use crate::state::task::{Source, TaskStatus};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
     what: "a table in CSV; --map says which column is what",
     places: &["tasks.csv"],
@@ -24,16 +25,20 @@ pub const FORMAT: Format = Format {
     write: Some(write::write),
 };
 
-pub const NAME: &str = "csv";
+pub(crate) const NAME: &str = "csv";
 
-/// Fields of a task, with the names that columns for them have here and in the exports of other tools.
+/// Fields of a task, with the names that columns for them have here and in the exports of other
+/// tools.
 const COLUMNS: [(&str, &[&str]); 9] = [
     ("id", &["id", "issue key", "key", "identifier"]),
     ("title", &["title", "summary", "name"]),
     ("description", &["description", "body", "details"]),
     ("status", &["status", "state"]),
     ("priority", &["priority"]),
-    ("depends", &["depends", "dependencies", "depends on", "blocked by", "inward issue link (blocks)"]),
+    (
+        "depends",
+        &["depends", "dependencies", "depends on", "blocked by", "inward issue link (blocks)"],
+    ),
     ("parent", &["parent", "parent key", "parent issue", "parent id"]),
     ("tags", &["tags", "labels"]),
     ("assignee", &["assignee"]),
@@ -49,16 +54,23 @@ fn priority_word(priority: u8) -> &'static str {
 
 fn reader(text: &str) -> csv::Reader<&[u8]> {
     let first = text.lines().next().unwrap_or_default();
-    let separator = [b',', b';', b'\t'].into_iter().max_by_key(|byte| first.bytes().filter(|one| one == byte).count());
-    csv::ReaderBuilder::new().flexible(false).delimiter(separator.unwrap_or(b',')).from_reader(text.as_bytes())
+    let separator = [b',', b';', b'\t']
+        .into_iter()
+        .max_by_key(|byte| first.bytes().filter(|one| one == byte).count());
+    csv::ReaderBuilder::new()
+        .flexible(false)
+        .delimiter(separator.unwrap_or(b','))
+        .from_reader(text.as_bytes())
 }
 
 fn is(tree: &Tree) -> bool {
     let Some(text) = tree.only() else { return false };
     let Ok(header) = reader(text).headers().cloned() else { return false };
     let fields: Vec<_> = header.iter().filter_map(|name| field(name, &tree.map)).collect();
-    let is_named = tree.path.as_deref().is_some_and(|path| path.ends_with(".csv") || path.ends_with(".tsv"));
-    fields.contains(&"title") && (is_named || header.len() > 2 && fields.contains(&"id") && fields.contains(&"status"))
+    let is_named =
+        tree.path.as_deref().is_some_and(|path| path.ends_with(".csv") || path.ends_with(".tsv"));
+    fields.contains(&"title")
+        && (is_named || header.len() > 2 && fields.contains(&"id") && fields.contains(&"status"))
 }
 
 /// The field that a column is for.
@@ -67,32 +79,46 @@ fn field<'m>(column: &str, map: &'m [(String, String)]) -> Option<&'m str> {
     if let Some((field, _)) = map.iter().find(|(_, given)| given.eq_ignore_ascii_case(column)) {
         return Some(field);
     }
-    let found = COLUMNS.iter().find(|(_, names)| names.iter().any(|name| name.eq_ignore_ascii_case(column)));
+    let found = COLUMNS
+        .iter()
+        .find(|(_, names)| names.iter().any(|name| name.eq_ignore_ascii_case(column)));
     found.map(|(field, _)| *field).filter(|field| !map.iter().any(|(mapped, _)| mapped == field))
 }
 
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let path: Arc<str> = tree.path.clone().unwrap_or_else(|| "-".to_owned()).into();
-    let fault = |line: u64, problem: String| vec![Fault { path: path.to_string(), line: line as usize, problem }];
+    let fault = |line: u64, problem: String| {
+        vec![Fault { path: path.to_string(), line: line as usize, problem }]
+    };
     let text = tree.only().unwrap_or_default();
     let mut rows = reader(text);
     let header = rows.headers().map_err(|error| fault(1, error.to_string()))?.clone();
     let known = COLUMNS.map(|(field, _)| field);
     if let Some((wrong, _)) = tree.map.iter().find(|(field, _)| !known.contains(&field.as_str())) {
-        return Err(fault(1, format!("--map {wrong}=: there is no such field; there are {}", known.join(", "))));
+        return Err(fault(
+            1,
+            format!("--map {wrong}=: there is no such field; there are {}", known.join(", ")),
+        ));
     }
-    let missing =
-        tree.map.iter().find(|(_, column)| !header.iter().any(|name| name.trim().eq_ignore_ascii_case(column)));
+    let missing = tree
+        .map
+        .iter()
+        .find(|(_, column)| !header.iter().any(|name| name.trim().eq_ignore_ascii_case(column)));
     if let Some((_, column)) = missing {
         return Err(fault(1, format!("no column is called {column}")));
     }
     if !header.iter().any(|name| field(name, &tree.map) == Some("title")) {
-        return Err(fault(1, "no column is for the title: say which, as --map title=COLUMN".to_owned()));
+        return Err(fault(
+            1,
+            "no column is for the title: say which, as --map title=COLUMN".to_owned(),
+        ));
     }
     let mut report = Report::default();
     let (mut nodes, mut faults) = (Vec::new(), Vec::new());
     for (number, row) in rows.records().enumerate() {
-        let row = row.map_err(|error| fault(error.position().map_or(1, csv::Position::line), error.to_string()))?;
+        let row = row.map_err(|error| {
+            fault(error.position().map_or(1, csv::Position::line), error.to_string())
+        })?;
         let line = row.position().map_or(1, csv::Position::line) as usize;
         match task(fields(&header, &row, tree), &path, line, number + 1, tree, &mut report) {
             Ok(Some(found)) => nodes.push(found),
@@ -108,7 +134,8 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     Read { path: tree.path.clone(), items, report, ..Read::default() }.checked(word)
 }
 
-/// The cells of a row by their fields. Columns that stand there several times, as in Jira's exports, are a list.
+/// The cells of a row by their fields. Columns that stand there several times, as in Jira's
+/// exports, are a list.
 fn fields(header: &csv::StringRecord, row: &csv::StringRecord, tree: &Tree) -> Map<String, Value> {
     let mut fields: Map<String, Value> = Map::new();
     for (column, cell) in header.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty()) {
@@ -138,7 +165,8 @@ fn task(
         Ok(record.values(name)?.first().and_then(super::record::plain))
     };
     let id = single("id")?.unwrap_or_else(|| format!("row {row}"));
-    let (description, status, parent) = (single("description")?, single("status")?, single("parent")?);
+    let (description, status, parent) =
+        (single("description")?, single("status")?, single("parent")?);
     let assignee = single("assignee")?;
     let mut node = Node {
         title: record.needed("title")?,
@@ -152,7 +180,9 @@ fn task(
     priority::read(&mut node, &mut record, priority_word)?;
     let own = record.take("metadata");
     record.rest(&mut node, report);
-    if let Some(Ok(Value::Object(more))) = own.as_ref().and_then(Value::as_str).map(serde_json::from_str) {
+    if let Some(Ok(Value::Object(more))) =
+        own.as_ref().and_then(Value::as_str).map(serde_json::from_str)
+    {
         node.metadata.extend(more);
     }
     if let Some(assignee) = &assignee {
@@ -171,12 +201,16 @@ fn listed(cell: &str) -> Vec<String> {
     cell.split([',', ';']).map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect()
 }
 
-/// Reads the cells with what rows wait for. An id may have commas, and some tools name other rows by their titles.
+/// Reads the cells with what rows wait for. An id may have commas, and some tools name other rows
+/// by their titles.
 fn by_titles(nodes: &mut [(Node, Option<String>)]) {
     let id = |node: &Node| node.source.as_ref().map(|source| source.id.clone()).unwrap_or_default();
     let mut titles: HashMap<String, Option<String>> = HashMap::new();
     for (node, _) in nodes.iter() {
-        titles.entry(node.title.clone()).and_modify(|id| *id = None).or_insert_with(|| Some(id(node)));
+        titles
+            .entry(node.title.clone())
+            .and_modify(|id| *id = None)
+            .or_insert_with(|| Some(id(node)));
     }
     let ids: std::collections::HashSet<String> = nodes.iter().map(|(node, _)| id(node)).collect();
     let resolve = |name: &mut String| {
@@ -186,7 +220,8 @@ fn by_titles(nodes: &mut [(Node, Option<String>)]) {
     };
     for (node, parent) in nodes {
         let cells = std::mem::take(&mut node.depends).into_iter();
-        let entries = cells.flat_map(|cell| if ids.contains(&cell) { vec![cell] } else { listed(&cell) });
+        let entries =
+            cells.flat_map(|cell| if ids.contains(&cell) { vec![cell] } else { listed(&cell) });
         node.depends = entries.collect();
         node.depends.iter_mut().chain(parent).for_each(resolve);
     }

@@ -4,10 +4,20 @@ use super::NAME;
 use crate::exchange::report::Report;
 use crate::exchange::{View, Written};
 
-const HEADER: [&str; 10] =
-    ["id", "title", "description", "status", "priority", "depends", "parent", "tags", "assignee", "metadata"];
+const HEADER: [&str; 10] = [
+    "id",
+    "title",
+    "description",
+    "status",
+    "priority",
+    "depends",
+    "parent",
+    "tags",
+    "assignee",
+    "metadata",
+];
 
-pub fn write(view: &View) -> Written {
+pub(super) fn write(view: &View) -> Written {
     let mut report = Report::default();
     view.left_out(&["files", "hints", "result"], &mut report);
     let ids = view.ids(|format| format == NAME);
@@ -22,7 +32,8 @@ pub fn write(view: &View) -> Written {
         }
         let (on, aside) = view.depends(number);
         let depends: Vec<String> = on.iter().map(|on| ids[*on].clone()).chain(aside).collect();
-        let kept = if metadata.is_empty() { String::new() } else { Value::Object(metadata).to_string() };
+        let kept =
+            if metadata.is_empty() { String::new() } else { Value::Object(metadata).to_string() };
         let row = [
             ids[number].clone(),
             view.title(number),
@@ -42,7 +53,8 @@ pub fn write(view: &View) -> Written {
     Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report }
 }
 
-/// The entries in a form that is read as the same. `is_one` says whether a text is read as a single entry.
+/// The entries in a form that is read as the same. `is_one` says whether a text is read as a single
+/// entry.
 fn cell(entries: &[String], is_one: impl Fn(&str) -> bool) -> String {
     let plain = entries.join(", ");
     let is_same = super::listed(&plain) == entries && (entries.len() < 2 || !is_one(&plain));

@@ -1,5 +1,5 @@
-//! Issues of GitHub, as `gh issue list --json` prints them. Task lists in open issues are their parts. Out again go
-//! Markdown task lists with our ids.
+//! Issues of GitHub, as `gh issue list --json` prints them. Task lists in open issues are their
+//! parts. Out again go Markdown task lists with our ids.
 
 mod write;
 
@@ -20,9 +20,10 @@ use crate::state::limit;
 use crate::state::plan::shortened;
 use crate::state::task::{Source, TaskStatus};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
-    what: "GitHub issues, as `gh issue list --json number,title,body,state,labels,assignees,milestone,url` prints them",
+    what: "GitHub issues, as `gh issue list --json \
+           number,title,body,state,labels,assignees,milestone,url` prints them",
     places: &["issues.md"],
     one_file: true,
     form: "a list of issues with number and title",
@@ -33,8 +34,9 @@ pub const FORMAT: Format = Format {
 
 const NAME: &str = "github";
 
-static BLOCKED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(?:blocked by|depends on|waits for)\b:?((?:[\s,]|and|#\d+)+)").ok());
+static BLOCKED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:blocked by|depends on|waits for)\b:?((?:[\s,]|and|#\d+)+)").ok()
+});
 static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"#(\d+)").ok());
 
 fn word(status: TaskStatus) -> &'static str {
@@ -45,8 +47,11 @@ fn word(status: TaskStatus) -> &'static str {
 }
 
 fn is(tree: &Tree) -> bool {
-    let Some(Ok(Value::Array(issues))) = tree.only().map(serde_json::from_str) else { return false };
-    !issues.is_empty() && issues.iter().all(|issue| issue["number"].is_u64() && issue["title"].is_string())
+    let Some(Ok(Value::Array(issues))) = tree.only().map(serde_json::from_str) else {
+        return false;
+    };
+    !issues.is_empty()
+        && issues.iter().all(|issue| issue["number"].is_u64() && issue["title"].is_string())
 }
 
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
@@ -55,7 +60,8 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let mut report = Report::default();
     let issues: Result<Vec<&RawValue>, _> = json.whole().and_then(|whole| json.parsed(whole));
     let items = issues.and_then(|issues| {
-        let nodes = issues.into_iter().map(|raw| issue(json.record(raw)?, tree.path.clone(), &mut report));
+        let nodes =
+            issues.into_iter().map(|raw| issue(json.record(raw)?, tree.path.clone(), &mut report));
         nodes.collect::<Result<Vec<Node>, Fault>>()
     });
     let mut items = items.map_err(|fault| vec![fault])?;
@@ -89,7 +95,8 @@ fn issue(mut record: Record, path: Option<String>, report: &mut Report) -> Resul
         report.kept("assignees");
         node.metadata.insert("assignees".to_owned(), assignees.into());
     }
-    let is_off = reason.eq_ignore_ascii_case("not_planned") || reason.eq_ignore_ascii_case("duplicate");
+    let is_off =
+        reason.eq_ignore_ascii_case("not_planned") || reason.eq_ignore_ascii_case("duplicate");
     status::read(&mut node, &state, None, report);
     if is_off {
         report.status(&reason.to_lowercase(), "cancelled");
@@ -108,7 +115,11 @@ fn issue(mut record: Record, path: Option<String>, report: &mut Report) -> Resul
     node.depends.dedup();
     let room = limit::DESCRIPTION.max;
     if body.len() > room {
-        report.note(&record_path(&path), node.line, format!("the text of #{id} is cut after {room} bytes"));
+        report.note(
+            &record_path(&path),
+            node.line,
+            format!("the text of #{id} is cut after {room} bytes"),
+        );
     }
     node.description = Some(shortened(body.trim(), room)).filter(|text| !text.is_empty());
     node.source = Some(Source { format: NAME.to_owned(), id, path });
@@ -119,7 +130,8 @@ fn record_path(path: &Option<String>) -> String {
     path.clone().unwrap_or_else(|| "-".to_owned())
 }
 
-/// The task list in a text: issues that are named there come before this one, and the others are its parts.
+/// The task list in a text: issues that are named there come before this one, and the others are
+/// its parts.
 fn parts(node: &mut Node, body: &str, id: &str, path: &Option<String>) {
     let mut taken: HashSet<String> = HashSet::new();
     for (_, line) in checklist::lines(body) {
@@ -139,6 +151,12 @@ fn parts(node: &mut Node, body: &str, id: &str, path: &Option<String>) {
         let status = entry.mark.eq_ignore_ascii_case("x").then_some("Complete");
         let source = Some(Source { format: NAME.to_owned(), id: own, path: path.clone() });
         let line = node.line;
-        node.items.push(Node { title: entry.text.to_owned(), status, source, line, ..Node::default() });
+        node.items.push(Node {
+            title: entry.text.to_owned(),
+            status,
+            source,
+            line,
+            ..Node::default()
+        });
     }
 }

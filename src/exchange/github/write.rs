@@ -2,8 +2,9 @@ use crate::exchange::report::Report;
 use crate::exchange::{View, Written};
 use crate::state::task::TaskStatus;
 
-/// Task lists for issues: an issue or a comment takes such a list as it is, and our ids stay with it.
-pub fn write(view: &View) -> Written {
+/// Task lists for issues: an issue or a comment takes such a list as it is, and our ids stay with
+/// it.
+pub(super) fn write(view: &View) -> Written {
     let mut report = Report::default();
     view.left_out(&["files", "hints", "result"], &mut report);
     let mut text = String::new();
@@ -37,8 +38,10 @@ fn entry(view: &View, number: usize, level: usize, text: &mut String) {
         TaskStatus::Cancelled | TaskStatus::Obsolete => format!("~~{title}~~"),
         _ => title,
     };
-    let on: Vec<String> = view.depends(number).0.iter().map(|on| format!("`{}`", view.tasks[*on].id)).collect();
-    let after = if on.is_empty() { String::new() } else { format!(", blocked by {}", on.join(", ")) };
+    let on: Vec<String> =
+        view.depends(number).0.iter().map(|on| format!("`{}`", view.tasks[*on].id)).collect();
+    let after =
+        if on.is_empty() { String::new() } else { format!(", blocked by {}", on.join(", ")) };
     text.push_str(&format!("{}- [{mark}] {title} (`{}`{after})\n", "  ".repeat(level), task.id));
 }
 

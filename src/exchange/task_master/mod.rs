@@ -15,7 +15,7 @@ use super::{Format, Read, Tree, priority, status};
 use crate::plan::Node;
 use crate::state::task::{Source, TaskStatus};
 
-pub const FORMAT: Format = Format {
+pub(super) const FORMAT: Format = Format {
     name: NAME,
     what: "the tasks.json of task-master",
     places: &[".taskmaster/tasks/tasks.json"],
@@ -33,8 +33,18 @@ const MASTER: &str = "master";
 const TAG: &str = "tag";
 
 /// Fields of a task that are read by their names, beside those that are kept.
-const OWN: [&str; 10] =
-    ["id", "title", "description", "details", "status", status::OWN, "subtasks", "parentId", "parentTaskId", TAG];
+const OWN: [&str; 10] = [
+    "id",
+    "title",
+    "description",
+    "details",
+    "status",
+    status::OWN,
+    "subtasks",
+    "parentId",
+    "parentTaskId",
+    TAG,
+];
 
 fn word(status: TaskStatus) -> &'static str {
     match status {
@@ -48,7 +58,9 @@ fn word(status: TaskStatus) -> &'static str {
 
 fn is(tree: &Tree) -> bool {
     let Some(text) = tree.only() else { return false };
-    let is_id = |id: &Value| plain(id).is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_id = |id: &Value| {
+        plain(id).is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()))
+    };
     let is_tag = |tag: &Tag| tag.tasks.iter().all(|task| is_id(&task.id));
     let tags: Result<BTreeMap<String, Tag>, _> = serde_json::from_str(text);
     serde_json::from_str(text).is_ok_and(|tag| is_tag(&tag))
@@ -73,7 +85,8 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let json = Json::new(&path, tree.only().unwrap_or_default());
     let mut reading = Reading { source: tree.path.clone(), json, report: Report::default() };
     let items = reading.tags().map_err(|fault| vec![fault])?;
-    Read { path: tree.path.clone(), title: None, items, report: reading.report, ..Read::default() }.checked(word)
+    Read { path: tree.path.clone(), title: None, items, report: reading.report, ..Read::default() }
+        .checked(word)
 }
 
 struct Reading<'a> {
@@ -124,12 +137,18 @@ impl<'a> Reading<'a> {
             let about = fields.get("metadata").map(|raw| self.json.record(raw)).transpose()?;
             match about {
                 _ if parts.is_empty() => {
-                    self.report.note(&self.json.path, line, format!("the tag {tag} has no tasks: it is left out"));
+                    self.report.note(
+                        &self.json.path,
+                        line,
+                        format!("the tag {tag} has no tasks: it is left out"),
+                    );
                 }
                 Some(about) if is_alone => {
                     let mut dropped = Report::default();
                     about.rest(&mut Node::default(), &mut dropped);
-                    dropped.kept.keys().for_each(|name| self.report.left_out(&format!("metadata.{name} of the tag")));
+                    dropped.kept.keys().for_each(|name| {
+                        self.report.left_out(&format!("metadata.{name} of the tag"))
+                    });
                     items = parts;
                 }
                 None if is_alone => items = parts,
@@ -140,7 +159,13 @@ impl<'a> Reading<'a> {
     }
 
     /// The item that stands for a tag, if there are several.
-    fn tag(&mut self, tag: &str, line: usize, about: Option<Record>, items: Vec<Node>) -> Result<Node, Fault> {
+    fn tag(
+        &mut self,
+        tag: &str,
+        line: usize,
+        about: Option<Record>,
+        items: Vec<Node>,
+    ) -> Result<Node, Fault> {
         let source = self.source(format!("{tag}:"));
         let mut node = Node { title: tag.to_owned(), source, items, line, ..Node::default() };
         if let Some(mut about) = about {
@@ -158,12 +183,16 @@ impl<'a> Reading<'a> {
     fn tasks(&mut self, tasks: &[&'a RawValue], within: Within<'_>) -> Result<Vec<Node>, Fault> {
         let mut records = Vec::with_capacity(tasks.len());
         for raw in tasks {
-            let (mut record, parts) = self.json.record_and_parts(raw, "subtasks", within.level())?;
+            let (mut record, parts) =
+                self.json.record_and_parts(raw, "subtasks", within.level())?;
             let id = record.needed("id")?;
             records.push((record, id, parts));
         }
         let beside: Vec<String> = records.iter().map(|(_, id, _)| id.clone()).collect();
-        records.into_iter().map(|(record, id, parts)| self.task(record, &id, within, &beside, &parts)).collect()
+        records
+            .into_iter()
+            .map(|(record, id, parts)| self.task(record, &id, within, &beside, &parts))
+            .collect()
     }
 
     fn task(
@@ -183,11 +212,13 @@ impl<'a> Reading<'a> {
             ..Node::default()
         };
         for given in record.values("dependencies")? {
-            let id = plain(&given).ok_or_else(|| record.fault("dependencies has an entry that is not an id"))?;
+            let id = plain(&given)
+                .ok_or_else(|| record.fault("dependencies has an entry that is not an id"))?;
             node.depends.push(depended(&given, &id, within, beside));
         }
         priority::read(&mut node, &mut record, priority::word)?;
-        let status = record.text("status")?.unwrap_or_else(|| word(TaskStatus::Available).to_owned());
+        let status =
+            record.text("status")?.unwrap_or_else(|| word(TaskStatus::Available).to_owned());
         // What a subtask is a part of, it says by standing there.
         record.take("parentId");
         record.take("parentTaskId");
@@ -198,7 +229,9 @@ impl<'a> Reading<'a> {
         node.items = self.tasks(
             parts,
             Within {
-                task: Some(&within.task.map_or_else(|| own.to_owned(), |task| format!("{task}.{own}"))),
+                task: Some(
+                    &within.task.map_or_else(|| own.to_owned(), |task| format!("{task}.{own}")),
+                ),
                 ..within
             },
         )?;
@@ -206,7 +239,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The id that a dependency names. Among subtasks a number names one beside, and a text a task; whichever is there.
+/// The id that a dependency names. Among subtasks a number names one beside, and a text a task;
+/// whichever is there.
 fn depended(given: &Value, id: &str, within: Within<'_>, beside: &[String]) -> String {
     let is_beside = beside.iter().any(|other| other == id);
     let top = Within { task: None, ..within };

@@ -15,7 +15,7 @@ struct Place {
     subtask: Option<u64>,
 }
 
-pub fn write(view: &View) -> Written {
+pub(super) fn write(view: &View) -> Written {
     let mut report = Report::default();
     view.left_out(&["tags", "files", "result"], &mut report);
     let tags = tags(view, &mut report);
@@ -26,7 +26,8 @@ pub fn write(view: &View) -> Written {
     for (tag, group, tasks) in &tags {
         let tasks: Vec<Value> = tasks.iter().map(|task| writing.task(*task)).collect();
         let report = &mut writing.report;
-        let mut about = group.map(|group| view.metadata(group, &["description"], report)).unwrap_or_default();
+        let mut about =
+            group.map(|group| view.metadata(group, &["description"], report)).unwrap_or_default();
         about.shift_remove(TAG);
         if let Some(description) = group.and_then(|group| view.description(group)) {
             about.insert("description".to_owned(), description.into());
@@ -37,7 +38,8 @@ pub fn write(view: &View) -> Written {
     Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report: writing.report }
 }
 
-/// The tags, each with the item that stands for it and its tasks. Tasks of other plans stand below `master`.
+/// The tags, each with the item that stands for it and its tasks. Tasks of other plans stand below
+/// `master`.
 fn tags(view: &View, report: &mut Report) -> Vec<(String, Option<usize>, Vec<usize>)> {
     let mut tags: Vec<(String, Option<usize>, Vec<usize>)> = Vec::new();
     for root in view.roots() {
@@ -84,9 +86,14 @@ fn places(view: &View, tags: &[(String, Option<usize>, Vec<usize>)]) -> HashMap<
 /// Each of these with its own number, if no other has that, or the next free one.
 fn numbered(tasks: &[usize], own: impl Fn(usize) -> Option<u64>) -> Vec<(usize, u64)> {
     let mut taken = BTreeSet::new();
-    let kept: Vec<_> = tasks.iter().map(|task| (*task, own(*task).filter(|number| taken.insert(*number)))).collect();
+    let kept: Vec<_> = tasks
+        .iter()
+        .map(|task| (*task, own(*task).filter(|number| taken.insert(*number))))
+        .collect();
     let mut free = free_numbers(&taken);
-    kept.into_iter().filter_map(|(task, number)| Some((task, number.or_else(|| free.next())?))).collect()
+    kept.into_iter()
+        .filter_map(|(task, number)| Some((task, number.or_else(|| free.next())?)))
+        .collect()
 }
 
 /// All parts of a task at any depth.
@@ -106,7 +113,8 @@ impl Writing<'_> {
     fn task(&mut self, number: usize) -> Value {
         let mut task = self.fields(number);
         let below = below(self.view, number);
-        let subtasks: Vec<Value> = below.iter().map(|part| Value::Object(self.fields(*part))).collect();
+        let subtasks: Vec<Value> =
+            below.iter().map(|part| Value::Object(self.fields(*part))).collect();
         task.insert("subtasks".to_owned(), subtasks.into());
         Value::Object(task)
     }
@@ -115,7 +123,10 @@ impl Writing<'_> {
         let (view, place) = (self.view, self.places[&number].clone());
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-        put("id", numbered_as(&place.tag, place.subtask.unwrap_or(place.task), place.subtask.is_some()));
+        put(
+            "id",
+            numbered_as(&place.tag, place.subtask.unwrap_or(place.task), place.subtask.is_some()),
+        );
         put("title", view.title(number).into());
         put("description", view.description(number).unwrap_or_default().into());
         put("details", view.hints(number).unwrap_or_default().into());

@@ -1,9 +1,9 @@
-//! Zeros at the end of the write-ahead log, because a write that overwrites is synced sooner than one that makes a file
-//! longer.
+//! Zeros at the end of the write-ahead log, because a write that overwrites is synced sooner than
+//! one that makes a file longer.
 //!
-//! SQLite takes no notice: there is always something old after its last frame, and zeros are no frame. They are
-//! appended, so they never overwrite what anybody has written; the log needs no lock, because SQLite locks another
-//! file.
+//! SQLite takes no notice: there is always something old after its last frame, and zeros are no
+//! frame. They are appended, so they never overwrite what anybody has written; the log needs no
+//! lock, because SQLite locks another file.
 //!
 //! Also a check that there is room for the log's index, which every first connection rebuilds.
 
@@ -16,36 +16,42 @@ use rustix::fs::{OFlags, fstatvfs, statvfs};
 
 use crate::journal::JournalError;
 
-/// The log is lengthened to a multiple of this, in bytes. A length that SQLite itself gives it hardly ever is one.
+/// The log is lengthened to a multiple of this, in bytes. A length that SQLite itself gives it
+/// hardly ever is one.
 const STEP: u64 = 64 << 10;
 /// Bytes that the log has for each page in addition to it: the frame's header.
 const FRAME: u64 = 24;
-/// The log is lengthened up to this, in bytes: about as long as SQLite lets it become before it restarts it.
-const MOST: u64 = (super::LOG_PAGES as u64 * (super::PAGE as u64 + FRAME)).next_multiple_of(STEP) + STEP;
+/// The log is lengthened up to this, in bytes: about as long as SQLite lets it become before it
+/// restarts it.
+const MOST: u64 =
+    (super::LOG_PAGES as u64 * (super::PAGE as u64 + FRAME)).next_multiple_of(STEP) + STEP;
 /// The disk must have this many times the room left, or the log is not lengthened.
 const SPARED: u64 = 16;
 /// Commits after which a process is taken to be one that stays.
 const SOON: u32 = 16;
-/// Commits after which a log of full length is looked at again: it stays that long, unless somebody truncates it with a
-/// checkpoint.
+/// Commits after which a log of full length is looked at again: it stays that long, unless somebody
+/// truncates it with a checkpoint.
 const RESTS: u32 = 64;
 
-/// Bytes for the log's index, which is 32 kB long at first, and for what the file system notes of it.
+/// Bytes for the log's index, which is 32 kB long at first, and for what the file system notes of
+/// it.
 const INDEX: u64 = 48 << 10;
 /// The size that SQLite assumes for a page of memory, in bytes.
 const PAGE: u64 = 4 << 10;
 
-/// Fails if there is no room for the log's index. SQLite maps it into memory, and has the file system allocate only the
-/// last block of each page. If blocks are smaller than pages and none is left for the others, the first access there
-/// would kill the process.
-pub fn of_index(dir: &Path) -> Result<(), JournalError> {
+/// Fails if there is no room for the log's index. SQLite maps it into memory, and has the file
+/// system allocate only the last block of each page. If blocks are smaller than pages and none is
+/// left for the others, the first access there would kill the process.
+pub(super) fn of_index(dir: &Path) -> Result<(), JournalError> {
     let Ok(disk) = statvfs(dir) else { return Ok(()) };
-    let is_short = disk.f_blocks > 0 && disk.f_frsize < PAGE && disk.f_bavail.saturating_mul(disk.f_frsize) < INDEX;
+    let is_short = disk.f_blocks > 0
+        && disk.f_frsize < PAGE
+        && disk.f_bavail.saturating_mul(disk.f_frsize) < INDEX;
     if is_short { Err(JournalError::Full) } else { Ok(()) }
 }
 
 #[derive(Debug)]
-pub struct Room {
+pub(super) struct Room {
     path: PathBuf,
     commits: u32,
     log: Option<File>,
@@ -54,12 +60,13 @@ pub struct Room {
 }
 
 impl Room {
-    pub fn in_log(path: PathBuf) -> Self {
+    pub(super) fn in_log(path: PathBuf) -> Self {
         Self { path, commits: 0, log: None, rests: 0 }
     }
 
-    /// After a commit that has made the log longer, adds half of its length. If that fails, it is not tried again.
-    pub fn make(&mut self) {
+    /// After a commit that has made the log longer, adds half of its length. If that fails, it is
+    /// not tried again.
+    pub(super) fn make(&mut self) {
         self.commits = self.commits.saturating_add(1);
         if self.commits == SOON {
             self.log = open(&self.path);
@@ -98,8 +105,8 @@ fn lengthen(log: &mut File) -> io::Result<u64> {
     if disk.f_bavail.saturating_mul(disk.f_frsize) < SPARED * room {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    // A step at a time: what comes in one write the kernel may keep as one folio, all of which each commit would then
-    // walk.
+    // A step at a time: what comes in one write the kernel may keep as one folio, all of which each
+    // commit would then walk.
     let zeros = vec![0; STEP as usize];
     let first = room % STEP;
     log.write_all(&zeros[..first as usize])?;

@@ -1,5 +1,6 @@
-//! Runs, sessions and attempts as tables, for queries in SQL. They are written in the transaction of the events that
-//! they follow from, and can be rebuilt from all events at any time. Times are RFC 3339.
+//! Runs, sessions and attempts as tables, for queries in SQL. They are written in the transaction
+//! of the events that they follow from, and can be rebuilt from all events at any time. Times are
+//! RFC 3339.
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
@@ -11,7 +12,7 @@ use crate::state::run::RunStatus;
 use crate::state::run::rows::{Rows, RunRow, SessionRow, outcome_name};
 use crate::state::task::Attempt;
 
-pub const SCHEMA: &str = "
+pub(super) const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS sessions(
         session_id TEXT PRIMARY KEY,
         parent_session_id TEXT REFERENCES sessions DEFERRABLE INITIALLY DEFERRED,
@@ -62,13 +63,16 @@ pub const SCHEMA: &str = "
 
 const SESSION: &str = "
     INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-    ON CONFLICT(session_id) DO UPDATE SET execution_mode = ?5, hostname = ?6, profile = ?7, status = ?8
+    ON CONFLICT(session_id) DO UPDATE SET execution_mode = ?5, hostname = ?6, profile = ?7, status \
+                       = ?8
     WHERE (execution_mode, hostname, profile, status) IS NOT (?5, ?6, ?7, ?8)";
 
 const RUN: &str = "
-    INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+    INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, \
+                   ?16, ?17)
     ON CONFLICT(run_id) DO UPDATE SET
-        demands = ?9, status = ?10, runner_id = ?11, error = ?12, claimed_at = ?14, started_at = ?15, completed_at = ?16,
+        demands = ?9, status = ?10, runner_id = ?11, error = ?12, claimed_at = ?14, started_at = \
+                   ?15, completed_at = ?16,
         timeout_at = ?17
     WHERE (demands, status, runner_id, error, claimed_at, started_at, completed_at, timeout_at)
         IS NOT (?9, ?10, ?11, ?12, ?14, ?15, ?16, ?17)";
@@ -77,12 +81,15 @@ const ATTEMPT: &str = "
     INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
     ON CONFLICT(run_id, number) DO UPDATE SET
         started_at = ?5, ended_at = ?6, outcome = ?7, error_category = ?8, error = ?9, note = ?10
-    WHERE (started_at, ended_at, outcome, error_category, error, note) IS NOT (?5, ?6, ?7, ?8, ?9, ?10)";
+    WHERE (started_at, ended_at, outcome, error_category, error, note) IS NOT (?5, ?6, ?7, ?8, ?9, \
+                       ?10)";
 
 /// Looks for the newest of the things that `SCHEMA` makes.
-const IS_THERE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'sessions_parent'";
+const IS_THERE: &str =
+    "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'sessions_parent'";
 
-/// Looks for runs in the events and in the table, because the events of runs may have moved to the archive.
+/// Looks for runs in the events and in the table, because the events of runs may have moved to the
+/// archive.
 const HAS_RUNS: &str = "
     SELECT 1 FROM events WHERE kind = 'run_created' OR kind IN ('imported', 'state_restored')
         AND COALESCE(json_extract(body, '$.document.sessions'), '{}') <> '{}'
@@ -92,18 +99,23 @@ const HAS_RUNS: &str = "
 const STALE: &str = "runs_stale";
 
 /// The rows of all tables, in order.
-pub type Dump = Vec<Vec<Option<String>>>;
+pub(super) type Dump = Vec<Vec<Option<String>>>;
 
 /// Writes what a batch has changed to the tables.
-pub fn write(connection: &Connection, rows: &Rows) -> Result<(), rusqlite::Error> {
+pub(super) fn write(connection: &Connection, rows: &Rows) -> Result<(), rusqlite::Error> {
     if let Some(retired) = &rows.anew {
         let mut statement = connection.prepare("SELECT run_id FROM runs")?;
-        let all = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+        let all = statement
+            .query_map([], |row| row.get::<_, String>(0))?
+            .collect::<Result<Vec<_>, _>>()?;
         for id in all.iter().filter(|id| !retired.contains(id.as_str())) {
             connection.execute("DELETE FROM attempts WHERE run_id = ?1", [id])?;
             connection.execute("DELETE FROM runs WHERE run_id = ?1", [id])?;
         }
-        connection.execute("DELETE FROM sessions WHERE session_id NOT IN (SELECT session_id FROM runs)", [])?;
+        connection.execute(
+            "DELETE FROM sessions WHERE session_id NOT IN (SELECT session_id FROM runs)",
+            [],
+        )?;
     }
     for row in &rows.sessions {
         write_session(connection, row)?;
@@ -158,7 +170,11 @@ fn write_run(connection: &Connection, row: &RunRow) -> Result<(), rusqlite::Erro
     Ok(())
 }
 
-fn write_attempt(connection: &Connection, row: &RunRow, attempt: &Attempt) -> Result<(), rusqlite::Error> {
+fn write_attempt(
+    connection: &Connection,
+    row: &RunRow,
+    attempt: &Attempt,
+) -> Result<(), rusqlite::Error> {
     let error = attempt.error.as_ref();
     connection.prepare_cached(ATTEMPT)?.execute(params![
         row.task.id.as_str(),
@@ -176,12 +192,13 @@ fn write_attempt(connection: &Connection, row: &RunRow, attempt: &Attempt) -> Re
 }
 
 impl SqliteJournal {
-    /// Makes the tables, empty, in a journal of a version that knew no runs; rebuilds them in one whose events came
-    /// without their rows.
+    /// Makes the tables, empty, in a journal of a version that knew no runs; rebuilds them in one
+    /// whose events came without their rows.
     pub(super) fn bring_up_runs(&mut self) -> Result<(), JournalError> {
         let is_there = self.connection.prepare_cached(IS_THERE)?.exists([])?;
         if !is_there {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let transaction =
+                self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             transaction.execute_batch(SCHEMA)?;
             transaction.commit()?;
         }
@@ -198,17 +215,19 @@ impl SqliteJournal {
         self.rebuild_in(Transaction::begin(&self.connection)?)
     }
 
-    /// Rebuilds the tables from all events that are there once the transaction has begun, because others may have
-    /// appended while it was waited for.
+    /// Rebuilds the tables from all events that are there once the transaction has begun, because
+    /// others may have appended while it was waited for.
     fn rebuild_in(&self, transaction: Transaction<'_>) -> Result<(), JournalError> {
         let (mut state, mut failed) = (State::new(), None);
-        self.connection.execute_batch("DELETE FROM attempts; DELETE FROM runs; DELETE FROM sessions;")?;
+        self.connection
+            .execute_batch("DELETE FROM attempts; DELETE FROM runs; DELETE FROM sessions;")?;
         self.read_sound(self.base(), |recorded| {
             let savepoint = state.savepoint();
             let applied = state.apply(recorded).is_ok();
             if applied {
                 let rows = match recorded.event {
-                    // The imported state does not come from one before, so nothing tells what has changed.
+                    // The imported state does not come from one before, so nothing tells what has
+                    // changed.
                     Event::Imported { .. } => state.all_run_rows(),
                     _ => state.run_rows(savepoint),
                 };
@@ -229,7 +248,8 @@ impl SqliteJournal {
     pub fn dump_runs(&self) -> Result<Dump, JournalError> {
         let mut dump = Vec::new();
         for table in ["sessions", "runs", "attempts"] {
-            let mut statement = self.connection.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2"))?;
+            let mut statement =
+                self.connection.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2"))?;
             let columns = statement.column_count();
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
@@ -249,8 +269,9 @@ impl SqliteJournal {
     }
 }
 
-/// Notes that events are written whose rows nobody knows: whoever opens the journal next makes those.
-pub fn mark_stale(connection: &Connection) -> Result<(), rusqlite::Error> {
+/// Notes that events are written whose rows nobody knows: whoever opens the journal next makes
+/// those.
+pub(super) fn mark_stale(connection: &Connection) -> Result<(), rusqlite::Error> {
     if connection.prepare(HAS_RUNS)?.exists([])? {
         connection.execute("INSERT OR REPLACE INTO meta(key, value) VALUES (?1, '1')", [STALE])?;
     }

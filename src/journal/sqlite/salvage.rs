@@ -1,5 +1,5 @@
-//! Salvage of a journal that is damaged, or that was deleted while a process had it open: a deleted file lives on in
-//! the connections that have it open, and all of these see the same events.
+//! Salvage of a journal that is damaged, or that was deleted while a process had it open: a deleted
+//! file lives on in the connections that have it open, and all of these see the same events.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -9,8 +9,8 @@ use fs_err as fs;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
-    FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, initialise, insert, put_in_place,
-    read_link, runs, take_log_in_at_end,
+    FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, initialise,
+    insert, put_in_place, read_link, runs, take_log_in_at_end,
 };
 use crate::failpoint;
 use crate::journal::chain::{Hash, Link, damaged};
@@ -25,9 +25,13 @@ const READ_AT_ONCE: usize = 4_096;
 pub const REMADE: &str = "journal.db.remade";
 
 impl SqliteJournal {
-    /// Passes the events after `after`, each verified, to `take`, up to the first that is not sound or for which it
-    /// returns false. An error says why one was not sound.
-    pub fn read_sound(&self, after: u64, mut take: impl FnMut(&Recorded) -> bool) -> Result<(), JournalError> {
+    /// Passes the events after `after`, each verified, to `take`, up to the first that is not sound
+    /// or for which it returns false. An error says why one was not sound.
+    pub fn read_sound(
+        &self,
+        after: u64,
+        mut take: impl FnMut(&Recorded) -> bool,
+    ) -> Result<(), JournalError> {
         let (mut last, mut at_once) = (after, READ_AT_ONCE);
         loop {
             match self.read_from(last, at_once) {
@@ -46,7 +50,8 @@ impl SqliteJournal {
 
     /// The hash of event `seq`; none when the journal does not have it.
     pub fn hash_of(&self, seq: u64) -> Result<Option<Hash>, JournalError> {
-        let mut statement = self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
+        let mut statement =
+            self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
         let link = statement.query_row([seq.cast_signed()], read_link).optional()?;
         let link = if link.is_none() { compaction::link_at(&self.connection, seq)? } else { link };
         Ok(link.map(|link| link.hash))
@@ -73,10 +78,11 @@ impl SqliteJournal {
         self.bring_up_runs()
     }
 
-    /// Checks that the file can be used apart from its events, too: its pages, and the idempotency keys. If not, the
-    /// error is one of [`JournalError::is_damage`].
+    /// Checks that the file can be used apart from its events, too: its pages, and the idempotency
+    /// keys. If not, the error is one of [`JournalError::is_damage`].
     pub fn check(&self) -> Result<(), JournalError> {
-        let found: String = self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        let found: String =
+            self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if found != "ok" {
             return Err(damaged(0, found.replace('\n', " ")));
         }
@@ -89,8 +95,9 @@ impl SqliteJournal {
         }
     }
 
-    /// Puts another journal of the same events in the place of this one, whose events are sound, but not all else. This
-    /// one is set aside. Old events are archived again in time. The caller holds the board's lock.
+    /// Puts another journal of the same events in the place of this one, whose events are sound,
+    /// but not all else. This one is set aside. Old events are archived again in time. The
+    /// caller holds the board's lock.
     pub fn remake(self, dir: &Path) -> Result<Option<PathBuf>, JournalError> {
         let unfinished = begin(dir)?;
         let board_id = self.board_id()?.unwrap_or_default();
@@ -109,16 +116,18 @@ impl SqliteJournal {
         Ok(aside)
     }
 
-    /// Completes the remaking of a journal in which a process died after it had set the old one aside: puts the copy in
-    /// place, if that is of this board and has the events up to `seq`, and is therefore not from an earlier time.
-    /// Returns whether there is a journal now. The caller holds the board's lock.
+    /// Completes the remaking of a journal in which a process died after it had set the old one
+    /// aside: puts the copy in place, if that is of this board and has the events up to `seq`,
+    /// and is therefore not from an earlier time. Returns whether there is a journal now. The
+    /// caller holds the board's lock.
     pub fn finish_remake(dir: &Path, board_id: &str, seq: u64) -> Result<bool, JournalError> {
         let remade = dir.join(REMADE);
         if fs::symlink_metadata(&remade).is_err() {
             return Ok(false);
         }
         let (copy, _) = connect(&remade)?;
-        let of: String = copy.query_row("SELECT value FROM meta WHERE key = 'board_id'", [], |row| row.get(0))?;
+        let of: String =
+            copy.query_row("SELECT value FROM meta WHERE key = 'board_id'", [], |row| row.get(0))?;
         let is_newest = of == board_id && head(&copy, Link::ROOT)?.seq >= seq;
         close_alone(copy)?;
         if is_newest {
@@ -127,8 +136,9 @@ impl SqliteJournal {
         Ok(is_newest)
     }
 
-    /// Marks this journal, which was deleted, as superseded: from here on nobody appends to it, and `by` alone makes
-    /// another of it. False when another process has done so before, unless it is to be done `anyway`.
+    /// Marks this journal, which was deleted, as superseded: from here on nobody appends to it, and
+    /// `by` alone makes another of it. False when another process has done so before, unless it
+    /// is to be done `anyway`.
     pub fn supersede(&self, by: &str, anyway: bool) -> Result<bool, JournalError> {
         let mark = "INSERT INTO meta(key, value) VALUES ('superseded', ?1)
             ON CONFLICT(key) DO UPDATE SET value = ?1 WHERE ?2 OR value = ?1";
@@ -154,7 +164,11 @@ impl SqliteJournal {
 }
 
 /// Appends what `longer` has after the end of a journal that begins after `root`.
-fn extend(connection: &mut Connection, root: Link, longer: &SqliteJournal) -> Result<(), JournalError> {
+fn extend(
+    connection: &mut Connection,
+    root: Link,
+    longer: &SqliteJournal,
+) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut link = head(&transaction, root)?;
     longer.rows_after(link, usize::MAX, |row, _| {
@@ -166,12 +180,12 @@ fn extend(connection: &mut Connection, root: Link, longer: &SqliteJournal) -> Re
 }
 
 /// Whether a process has superseded the journal, which was not in its place then.
-pub fn is_marked(connection: &Connection) -> Result<bool, rusqlite::Error> {
+pub(super) fn is_marked(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.prepare_cached("SELECT 1 FROM meta WHERE key = 'superseded'")?.exists([])
 }
 
-/// Renames the journal in `dir` with its log to `journal.db.quarantined-N`, as a database that can be opened. No
-/// connection of this process may have it open, unless it is to be abandoned.
+/// Renames the journal in `dir` with its log to `journal.db.quarantined-N`, as a database that can
+/// be opened. No connection of this process may have it open, unless it is to be abandoned.
 pub fn set_aside(dir: &Path) -> io::Result<Option<PathBuf>> {
     let path = dir.join(FILE_NAME);
     if fs::symlink_metadata(&path).is_err() {
@@ -183,7 +197,8 @@ pub fn set_aside(dir: &Path) -> io::Result<Option<PathBuf>> {
     };
     let number = (1..).find(free).unwrap_or(u64::MAX);
     let aside = beside(&path, &format!(".quarantined-{number}"));
-    // The log last: alone it belongs to no database, and the database without it would be an older one.
+    // The log last: alone it belongs to no database, and the database without it would be an older
+    // one.
     for suffix in ["", "-shm", "-wal"] {
         match fs::rename(beside(&path, suffix), beside(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

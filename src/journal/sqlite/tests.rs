@@ -31,7 +31,9 @@ fn batch(id: &str) -> BatchId {
 fn sample() -> (tempfile::TempDir, SqliteJournal) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut journal = SqliteJournal::create(dir.path(), "board-1").expect("a journal");
-    journal.append(0, &batch("b1"), &[plan(1, "one", Some("k1")), plan(2, "two", None)]).expect("two events");
+    journal
+        .append(0, &batch("b1"), &[plan(1, "one", Some("k1")), plan(2, "two", None)])
+        .expect("two events");
     journal.append(2, &batch("b2"), &[plan(3, "three", Some("k2"))]).expect("one event");
     (dir, journal)
 }
@@ -66,10 +68,16 @@ fn behaves_as_a_journal(mut journal: impl Journal, mut other: impl Journal) {
     assert_eq!(journal.keyed(10).unwrap(), [events[0].clone(), events[2].clone()]);
     assert_eq!(journal.keyed(1).unwrap(), events[2..]);
     assert_eq!(journal.keyed(0).unwrap(), []);
-    assert_eq!(["b1", "b2", "b3"].map(|id| journal.holds_batch(&batch(id)).unwrap()), [true, false, true]);
+    assert_eq!(
+        ["b1", "b2", "b3"].map(|id| journal.holds_batch(&batch(id)).unwrap()),
+        [true, false, true]
+    );
     assert_eq!(journal.board_id().unwrap().as_deref(), Some("board-1"));
     let gap = journal.append(3, &batch("b4"), &[plan(5, "gap", None)]);
-    assert!(matches!(gap, Err(AppendError::Failed(JournalError::OutOfOrder { seq: 4, found: 5 }))), "{gap:?}");
+    assert!(
+        matches!(gap, Err(AppendError::Failed(JournalError::OutOfOrder { seq: 4, found: 5 }))),
+        "{gap:?}"
+    );
     let call: Vec<_> = (4..=9).map(|seq| plan(seq, "of one call", Some("k3"))).collect();
     journal.append(3, &batch("b4"), &call).unwrap();
     assert_eq!(journal.keyed(1).unwrap(), call);
@@ -108,7 +116,10 @@ fn an_absent_journal_is_not_found_and_a_present_one_not_made_again() {
     assert!(matches!(SqliteJournal::open(dir.path()), Err(JournalError::NotFound { .. })));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "opening makes nothing");
     SqliteJournal::create(dir.path(), "board-1").unwrap();
-    assert!(matches!(SqliteJournal::create(dir.path(), "board-2"), Err(JournalError::Exists { .. })));
+    assert!(matches!(
+        SqliteJournal::create(dir.path(), "board-2"),
+        Err(JournalError::Exists { .. })
+    ));
 }
 
 #[test]
@@ -163,21 +174,29 @@ fn a_history_exchanged_under_a_running_process_is_noticed() {
     let (dir, mut journal) = sample();
     let elsewhere = tempfile::tempdir().unwrap();
     let mut other = SqliteJournal::create(elsewhere.path(), "board-1").unwrap();
-    other.append(0, &batch("x"), &[plan(1, "1", None), plan(2, "2", None), plan(3, "3", None)]).unwrap();
+    other
+        .append(0, &batch("x"), &[plan(1, "1", None), plan(2, "2", None), plan(3, "3", None)])
+        .unwrap();
     other.append(3, &batch("y"), &[plan(4, "4", None)]).unwrap();
     drop(other);
     let path = elsewhere.path().join(FILE_NAME);
     let copy = "DELETE FROM events; INSERT INTO events SELECT * FROM other.events WHERE seq <=";
     tamper(dir.path(), &format!("ATTACH '{}' AS other; {copy} 3", path.display()));
     let refused = journal.append(3, &batch("b3"), &[plan(4, "four", None)]);
-    assert!(matches!(refused, Err(AppendError::Failed(JournalError::Damaged { seq: 3, .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(AppendError::Failed(JournalError::Damaged { seq: 3, .. }))),
+        "{refused:?}"
+    );
     tamper(dir.path(), &format!("ATTACH '{}' AS other; {copy} 4", path.display()));
     assert_eq!(fails_at(journal.read_from(3, 10)), 4);
 }
 
 #[test]
 fn an_event_of_a_newer_callboard_is_told_from_damage() {
-    for (v, body) in [(1, r#"{"kind":"teleported","task":"t1"}"#), (VERSION + 1, r#"{"kind":"plan_set","goal":"x"}"#)] {
+    for (v, body) in [
+        (1, r#"{"kind":"teleported","task":"t1"}"#),
+        (VERSION + 1, r#"{"kind":"plan_set","goal":"x"}"#),
+    ] {
         let (dir, journal) = sample();
         let mut row = Row::of(&plan(4, "four", None), &batch("b3")).unwrap();
         row.v = v;
@@ -206,7 +225,10 @@ fn a_newer_format_is_refused_and_what_is_no_database_unreadable() {
 #[test]
 fn a_failure_before_the_commit_leaves_nothing_and_the_journal_usable() {
     let (dir, mut journal) = sample();
-    tamper(dir.path(), "CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'full'); END");
+    tamper(
+        dir.path(),
+        "CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'full'); END",
+    );
     let failed = journal.append(3, &batch("b3"), &[plan(4, "four", None)]);
     assert!(matches!(failed, Err(AppendError::Failed(JournalError::Sqlite(_)))), "{failed:?}");
     tamper(dir.path(), "DROP TRIGGER full");
@@ -218,7 +240,9 @@ fn a_failure_before_the_commit_leaves_nothing_and_the_journal_usable() {
 #[test]
 fn bodies_come_back_as_they_were() {
     let (_dir, mut journal) = sample();
-    for (seq, number) in (4..).zip(["31.245270191439438", "121.48791951161945", "-0.0", "18446744073709551615"]) {
+    for (seq, number) in
+        (4..).zip(["31.245270191439438", "121.48791951161945", "-0.0", "18446744073709551615"])
+    {
         let mut event = plan(seq, "numbers", None);
         let task = format!(
             r#"{{"kind":"tasks_created","tasks":[{{"id":"t","description":"","priority":5,
@@ -272,17 +296,28 @@ fn a_batch_is_whole_or_absent_whenever_the_process_dies() {
         assert_eq!(child(dir.path(), failpoint).code(), code, "{failpoint}");
         let journal = SqliteJournal::open(dir.path()).unwrap();
         assert_eq!(journal.holds_batch(&batch("b3")).unwrap(), written, "{failpoint}");
-        assert_eq!(journal.read_from(0, 10).unwrap().len(), if written { 5 } else { 3 }, "{failpoint}");
+        assert_eq!(
+            journal.read_from(0, 10).unwrap().len(),
+            if written { 5 } else { 3 },
+            "{failpoint}"
+        );
     }
 }
 
-/// A journal of so many events that `blocks` blocks of them are to be archived, every hundredth event with a key.
+/// A journal of so many events that `blocks` blocks of them are to be archived, every hundredth
+/// event with a key.
 fn long(blocks: u64) -> (tempfile::TempDir, SqliteJournal, Vec<Recorded>) {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = SqliteJournal::create(dir.path(), "board-1").unwrap();
     let count = compaction::RECENT + blocks * compaction::BLOCK + 1;
     let events: Vec<_> = (1..=count)
-        .map(|seq| plan(seq, &format!("goal {seq}"), (seq % 100 == 0).then(|| format!("k{seq}")).as_deref()))
+        .map(|seq| {
+            plan(
+                seq,
+                &format!("goal {seq}"),
+                (seq % 100 == 0).then(|| format!("k{seq}")).as_deref(),
+            )
+        })
         .collect();
     journal.append(0, &batch("b1"), &events).unwrap();
     (dir, journal, events)
@@ -303,13 +338,20 @@ fn archived_events_are_read_as_before() {
     let other = SqliteJournal::open(dir.path()).unwrap();
     let keyed = other.keyed(1_000).unwrap();
     assert_eq!(archive_all(&mut journal), 3);
-    let rows: i64 = journal.connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
+    let rows: i64 =
+        journal.connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
     assert_eq!(rows.cast_unsigned(), events.len() as u64 - 3 * compaction::BLOCK);
     for reader in [&other, &SqliteJournal::open(dir.path()).unwrap()] {
         assert_eq!(reader.read_from(0, usize::MAX).unwrap(), events);
-        for (after, limit) in [(0, 1), (511, 2), (512, 1), (700, 1_000), (1_535, 1), (1_536, 1), (1_400, 20_000)] {
+        for (after, limit) in
+            [(0, 1), (511, 2), (512, 1), (700, 1_000), (1_535, 1), (1_536, 1), (1_400, 20_000)]
+        {
             let end = (after + limit).min(events.len());
-            assert_eq!(reader.read_from(after as u64, limit).unwrap(), events[after..end], "{after} {limit}");
+            assert_eq!(
+                reader.read_from(after as u64, limit).unwrap(),
+                events[after..end],
+                "{after} {limit}"
+            );
         }
         assert_eq!(reader.keyed(1_000).unwrap(), keyed);
         assert_eq!(reader.keyed(3).unwrap(), keyed[keyed.len() - 3..]);
@@ -327,7 +369,8 @@ fn as_many_calls_stay_known_by_their_keys_as_are_looked_for_however_many_events_
     let mut journal = SqliteJournal::create(dir.path(), "board-1").expect("a journal");
     // So many that more of the archived ones have a key than calls are remembered.
     let end = 2 + 2 * compaction::RECENT + compaction::BLOCK;
-    let key = |seq: u64| if seq <= 2 { "first".to_owned() } else { format!("batch-{}", seq / 5_000) };
+    let key =
+        |seq: u64| if seq <= 2 { "first".to_owned() } else { format!("batch-{}", seq / 5_000) };
     let mut events: Vec<_> = (1..=end).map(|seq| plan(seq, "g", Some(&key(seq)))).collect();
     journal.append(0, &batch("b1"), &events).expect("events");
     archive_all(&mut journal);
@@ -337,9 +380,15 @@ fn as_many_calls_stay_known_by_their_keys_as_are_looked_for_however_many_events_
     journal.append(end, &batch("b2"), &events).expect("events");
     assert!(archive_all(&mut journal) > 0);
     let count = "SELECT count(*) FROM archived_keys WHERE seq <= ?1";
-    let kept: i64 = journal.connection.query_row(count, [end.cast_signed()], |row| row.get(0)).expect("a count");
+    let kept: i64 = journal
+        .connection
+        .query_row(count, [end.cast_signed()], |row| row.get(0))
+        .expect("a count");
     assert_eq!(kept, 0, "nobody looks for them");
-    assert_eq!(journal.keyed(KEYS_REMEMBERED).expect("keys"), events[events.len() - KEYS_REMEMBERED..]);
+    assert_eq!(
+        journal.keyed(KEYS_REMEMBERED).expect("keys"),
+        events[events.len() - KEYS_REMEMBERED..]
+    );
 }
 
 #[test]
@@ -360,7 +409,11 @@ fn change_of_the_archive_is_damage() {
         ("UPDATE archive SET hash_after = zeroblob(32) WHERE first = 513", 513..=513),
         ("UPDATE archive SET hash_before = zeroblob(32) WHERE first = 513", 512..=513),
         ("DELETE FROM archive WHERE first = 513", 513..=513),
-        ("UPDATE archive SET rows = (SELECT rows FROM archive WHERE first = 1) WHERE first = 513", 513..=513),
+        (
+            "UPDATE archive SET rows = (SELECT rows FROM archive WHERE first = 1) WHERE first = \
+             513",
+            513..=513,
+        ),
     ] {
         let (dir, mut journal, _) = long(2);
         archive_all(&mut journal);
@@ -377,7 +430,8 @@ fn journal_of_format_1_is_brought_up_and_loses_nothing() {
     drop(journal);
     tamper(
         dir.path(),
-        "DROP TABLE archive; DROP TABLE archived_keys; UPDATE meta SET value = '1' WHERE key = 'format';
+        "DROP TABLE archive; DROP TABLE archived_keys; UPDATE meta SET value = '1' WHERE key = \
+         'format';
          CREATE INDEX events_batch ON events(batch_id);
          CREATE INDEX events_idem ON events(idem_key) WHERE idem_key IS NOT NULL;",
     );
@@ -444,7 +498,10 @@ fn nobody_comes_between_what_is_read_and_the_append_that_was_begun() {
     other.append(3, &batch("b3"), &event(4)).expect("an event");
 
     journal.begin_append().expect("the turn");
-    assert!(matches!(other.append(4, &batch("b4"), &event(5)), Err(AppendError::Failed(JournalError::Busy))));
+    assert!(matches!(
+        other.append(4, &batch("b4"), &event(5)),
+        Err(AppendError::Failed(JournalError::Busy))
+    ));
     assert_eq!(journal.read_from(3, 9).expect("what was there before"), event(4));
     assert_eq!(journal.read_from(4, 9).expect("no event"), []);
     journal.append(4, &batch("b4"), &event(5)).expect("an event");
@@ -455,7 +512,10 @@ fn nobody_comes_between_what_is_read_and_the_append_that_was_begun() {
     other.append(5, &batch("b5"), &event(6)).expect("the turn was given back");
     journal.begin_append().expect("the turn");
     journal.settle_for_good(5).expect("taken in");
-    assert!(matches!(journal.append(5, &batch("b6"), &event(6)), Err(AppendError::Conflict { head: 6 })));
+    assert!(matches!(
+        journal.append(5, &batch("b6"), &event(6)),
+        Err(AppendError::Conflict { head: 6 })
+    ));
 }
 
 type Deed = Box<dyn FnOnce() + Send>;
@@ -463,7 +523,8 @@ type Deed = Box<dyn FnOnce() + Send>;
 /// What others do while a connection waits for them.
 static MEANWHILE: Mutex<Option<Deed>> = Mutex::new(None);
 
-/// Has `journal` wait for others as a process would, and `deed` done meanwhile, after which they are gone.
+/// Has `journal` wait for others as a process would, and `deed` done meanwhile, after which they
+/// are gone.
 fn wait_for_others(journal: &mut SqliteJournal, deed: Deed) {
     fn others(_: i32) -> bool {
         let deed = MEANWHILE.lock().unwrap().take();
@@ -476,7 +537,8 @@ fn wait_for_others(journal: &mut SqliteJournal, deed: Deed) {
 /// Appends the events that create the run `id` in a session of its own.
 fn create_run(journal: &mut SqliteJournal, state: &mut State, id: &str) {
     let at = Timestamp::from_millis(1_000);
-    let envelope = Envelope { at, participant: ParticipantId::trusted("p-1"), actor: None, idempotency: None };
+    let envelope =
+        Envelope { at, participant: ParticipantId::trusted("p-1"), actor: None, idempotency: None };
     let session = format!("session-of-{id}");
     let created = json!({
         "kind": "run_created",
@@ -485,7 +547,8 @@ fn create_run(journal: &mut SqliteJournal, state: &mut State, id: &str) {
         "session": {"id": session, "execution_mode": "sync", "created_at": "2026-03-01T12:00:00Z"},
     });
     let (before, savepoint) = (state.seq(), state.savepoint());
-    let recorded = state.record(serde_json::from_value(created).expect("an event"), &envelope).expect("a run");
+    let recorded =
+        state.record(serde_json::from_value(created).expect("an event"), &envelope).expect("a run");
     let rows = state.run_rows(savepoint);
     journal.append_with(before, &batch(id), &[recorded], &rows).expect("an append");
     state.settle();
@@ -495,7 +558,8 @@ fn create_run(journal: &mut SqliteJournal, state: &mut State, id: &str) {
 fn tables_made_anew_have_the_runs_that_came_while_others_were_waited_for() {
     for is_done_by_others in [false, true] {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let (mut other, mut state) = (SqliteJournal::create(dir.path(), "board-1").expect("a journal"), State::new());
+        let (mut other, mut state) =
+            (SqliteJournal::create(dir.path(), "board-1").expect("a journal"), State::new());
         create_run(&mut other, &mut state, "before");
         let mut journal = SqliteJournal::open(dir.path()).expect("a journal");
         let holder = Connection::open(dir.path().join(FILE_NAME)).expect("a database");
@@ -510,16 +574,24 @@ fn tables_made_anew_have_the_runs_that_came_while_others_were_waited_for() {
                 }
                 create_run(&mut other, &mut state, "meanwhile");
                 if is_done_by_others {
-                    holder.execute_batch("UPDATE runs SET prompt = 'as others left it'").expect("a change");
+                    holder
+                        .execute_batch("UPDATE runs SET prompt = 'as others left it'")
+                        .expect("a change");
                 }
             }),
         );
         journal.bring_up_runs().expect("rows");
         let rows = |journal: &SqliteJournal| journal.dump_runs().unwrap().into_iter();
-        let runs = |column: usize| rows(&journal).filter_map(move |row: Vec<Option<String>>| row.get(column)?.clone());
+        let runs = |column: usize| {
+            rows(&journal).filter_map(move |row: Vec<Option<String>>| row.get(column)?.clone())
+        };
         let ids: Vec<_> = runs(0).filter(|id| !id.starts_with("session")).collect();
         assert_eq!(ids, ["before", "meanwhile"]);
-        assert_eq!(runs(4).any(|prompt| prompt == "as others left it"), is_done_by_others, "once is enough");
+        assert_eq!(
+            runs(4).any(|prompt| prompt == "as others left it"),
+            is_done_by_others,
+            "once is enough"
+        );
         assert!(journal.meta("runs_stale").unwrap().is_none());
         assert!(MEANWHILE.lock().unwrap().is_none());
         let dump = journal.dump_runs().unwrap();

@@ -1,5 +1,5 @@
-//! Fixtures that ask before they answer, over several requests (2026-07-28): the questions, and the state that the
-//! client carries from one request to the next.
+//! Fixtures that ask before they answer, over several requests (2026-07-28): the questions, and the
+//! state that the client carries from one request to the next.
 
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, InputRequests, InputRequiredResult, InputResponses};
@@ -10,12 +10,12 @@ use super::{Answer, Request, typed};
 use crate::state::digest::hex;
 
 #[derive(Clone, Copy)]
-pub struct Rounds {
+pub(super) struct Rounds {
     /// Secret of this process: a state is worthless in another one.
     secret: [u8; 32],
 }
 
-pub enum Next {
+pub(super) enum Next {
     Ask(InputRequiredResult),
     /// The final text of the fixture.
     Done(String),
@@ -37,7 +37,11 @@ enum Question {
 }
 
 static PLANS: [Plan; 10] = [
-    Plan { name: "test_streaming_elicitation", keeps_state: false, rounds: &[&[("name", Question::Text("name"))]] },
+    Plan {
+        name: "test_streaming_elicitation",
+        keeps_state: false,
+        rounds: &[&[("name", Question::Text("name"))]],
+    },
     Plan {
         name: "test_input_required_result_elicitation",
         keeps_state: false,
@@ -90,14 +94,14 @@ static PLANS: [Plan; 10] = [
 ];
 
 impl Rounds {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).expect("the system gives random bytes");
         Self { secret }
     }
 
     /// The fixture's reaction to these answers; `None` if no fixture has this name.
-    pub fn next(
+    pub(super) fn next(
         &self,
         name: &str,
         answers: Option<&InputResponses>,
@@ -107,18 +111,25 @@ impl Rounds {
         let Some(plan) = PLANS.iter().find(|plan| plan.name == name) else { return Ok(None) };
         let client = request.client_capabilities().unwrap_or_default();
         let before = state.map_or(Ok(0), |state| self.opened(plan, state))?;
-        let questions = |round: usize| plan.rounds[round].iter().filter(|(_, question)| question.suits(&client));
+        let questions = |round: usize| {
+            plan.rounds[round].iter().filter(|(_, question)| question.suits(&client))
+        };
         let is_answered = answers.is_some_and(|answers| {
-            questions(before).all(|(key, question)| answers.get(*key).is_some_and(|answer| question.takes(answer)))
+            questions(before).all(|(key, question)| {
+                answers.get(*key).is_some_and(|answer| question.takes(answer))
+            })
         });
         let round = before + usize::from(is_answered);
         if round == plan.rounds.len() {
             return Ok(Some(Next::Done(format!("state-ok, {}", json!(answers)))));
         }
-        let requests = questions(round).map(|(key, question)| ((*key).to_owned(), question.request()));
+        let requests =
+            questions(round).map(|(key, question)| ((*key).to_owned(), question.request()));
         let requests = typed::<InputRequests>(Value::Object(Map::from_iter(requests)))?;
         if requests.is_empty() {
-            let needed = plan.rounds[round].iter().map(|(_, question)| (question.capability().to_owned(), json!({})));
+            let needed = plan.rounds[round]
+                .iter()
+                .map(|(_, question)| (question.capability().to_owned(), json!({})));
             let needed = typed::<ClientCapabilities>(Value::Object(needed.collect()))?;
             return Err(ErrorData::missing_required_client_capability(needed));
         }
@@ -137,7 +148,9 @@ impl Rounds {
     fn opened(&self, plan: &Plan, state: &str) -> Answer<usize> {
         let mut rounds = 0..plan.rounds.len();
         let round = rounds.find(|round| plan.keeps_state && self.sealed(plan, *round) == state);
-        round.ok_or_else(|| ErrorData::invalid_params("the requestState is not one that this server gave", None))
+        round.ok_or_else(|| {
+            ErrorData::invalid_params("the requestState is not one that this server gave", None)
+        })
     }
 }
 
@@ -164,7 +177,8 @@ impl Question {
             Self::Consent => form("Please confirm", "ok", "boolean"),
             Self::Sample => {
                 let text = json!({"type": "text", "text": "What is the capital of France?"});
-                let params = json!({"messages": [{"role": "user", "content": text}], "maxTokens": 100});
+                let params =
+                    json!({"messages": [{"role": "user", "content": text}], "maxTokens": 100});
                 json!({"method": "sampling/createMessage", "params": params})
             }
             Self::Roots => json!({"method": "roots/list", "params": {}}),

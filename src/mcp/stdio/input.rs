@@ -1,8 +1,9 @@
 //! Standard input, read line by line as a client writes it.
 //!
-//! A pipe or socket is read where its messages are wanted, as soon as there is something: waking another thread takes
-//! longer than reading. A file or terminal cannot be read without blocking, so it is read on a thread of its own. A
-//! read on tokio's blocking pool could not be abandoned, and would keep the process from ending.
+//! A pipe or socket is read where its messages are wanted, as soon as there is something: waking
+//! another thread takes longer than reading. A file or terminal cannot be read without blocking, so
+//! it is read on a thread of its own. A read on tokio's blocking pool could not be abandoned, and
+//! would keep the process from ending.
 
 use std::io::{self, BufRead};
 use std::thread;
@@ -22,17 +23,18 @@ const QUEUE: usize = 2;
 const ROOM_KEPT: usize = 1 << 20;
 
 /// A message, or the error to answer an invalid line with.
-pub type Incoming = Result<ClientJsonRpcMessage, Box<JsonRpcError>>;
+pub(super) type Incoming = Result<ClientJsonRpcMessage, Box<JsonRpcError>>;
 
-pub enum Input {
+pub(super) enum Input {
     #[cfg(target_os = "linux")]
     Ready(Ready),
     Thread(mpsc::Receiver<(Incoming, usize)>),
 }
 
 impl Input {
-    /// Opens standard input. If it needs a thread, that is not joined: it ends with its input or with the process.
-    pub fn open() -> io::Result<Self> {
+    /// Opens standard input. If it needs a thread, that is not joined: it ends with its input or
+    /// with the process.
+    pub(super) fn open() -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Some(ready) = Ready::open() {
             return Ok(Self::Ready(ready));
@@ -46,8 +48,9 @@ impl Input {
         Ok(Self::Thread(input))
     }
 
-    /// The next message and the length of its line; none at the end. It can be dropped at any await without loss.
-    pub async fn next(&mut self) -> Option<(Incoming, usize)> {
+    /// The next message and the length of its line; none at the end. It can be dropped at any await
+    /// without loss.
+    pub(super) async fn next(&mut self) -> Option<(Incoming, usize)> {
         match self {
             #[cfg(target_os = "linux")]
             Self::Ready(ready) => ready.next().await.unwrap_or_else(|error| {
@@ -63,7 +66,10 @@ fn failed(error: &io::Error) {
     tracing::warn!(%error, "standard input failed");
 }
 
-fn read_all(input: &mut impl BufRead, incoming: &mpsc::Sender<(Incoming, usize)>) -> io::Result<()> {
+fn read_all(
+    input: &mut impl BufRead,
+    incoming: &mpsc::Sender<(Incoming, usize)>,
+) -> io::Result<()> {
     let mut lines = Lines::default();
     loop {
         let bytes = match input.fill_buf() {
@@ -89,7 +95,8 @@ struct Lines {
 }
 
 impl Lines {
-    /// Consumes at most one line. Returns the number of bytes consumed, and the message if the line has ended.
+    /// Consumes at most one line. Returns the number of bytes consumed, and the message if the line
+    /// has ended.
     fn take(&mut self, bytes: &[u8]) -> (usize, Option<(Incoming, usize)>) {
         let end = memchr::memchr(b'\n', bytes);
         let piece = &bytes[..end.unwrap_or(bytes.len())];
@@ -116,7 +123,8 @@ impl Lines {
     /// Finishes the line; the last one may lack a newline.
     fn finish(&mut self) -> Option<(Incoming, usize)> {
         if let Some(skeleton) = self.skeleton.take() {
-            let text = format!("a message has at most {} bytes; split the call into several", LINE.max);
+            let text =
+                format!("a message has at most {} bytes; split the call into several", LINE.max);
             return Some((Err(invalid_request(skeleton.request_id(), text)), 0));
         }
         let message = parse(&self.line).map(|message| (message, self.line.len()));
@@ -144,7 +152,7 @@ mod ready {
     const CHUNK: usize = 16 << 10;
 
     /// A pipe or socket, which reports when there is something to read.
-    pub struct Ready {
+    pub(crate) struct Ready {
         stdin: AsyncFd<OwnedFd>,
         read: Box<[u8]>,
         /// Range of the last read that does not belong to a line yet.
@@ -155,14 +163,15 @@ mod ready {
 
     impl Ready {
         /// None if it is something else, or if the kernel is too old to read it without blocking.
-        pub fn open() -> Option<Self> {
+        pub(crate) fn open() -> Option<Self> {
             let kind = FileType::from_raw_mode(fstat(io::stdin()).ok()?.st_mode);
             if !matches!(kind, FileType::Fifo | FileType::Socket) {
                 return None;
             }
             let stdin = io::stdin().as_fd().try_clone_to_owned().ok()?;
             // SAFETY: the descriptor is its own, and nobody else closes it.
-            let stdin = unsafe { AsyncFd::register_with_interest(stdin, Interest::READABLE) }.ok()?;
+            let stdin =
+                unsafe { AsyncFd::register_with_interest(stdin, Interest::READABLE) }.ok()?;
             let mut read: Box<[u8]> = vec![0; CHUNK].into();
             let (left, has_ended) = match read_now(stdin.get_ref(), &mut read) {
                 Ok(read) => (0..read, read == 0),
@@ -172,7 +181,7 @@ mod ready {
             Some(Self { stdin, read, left, lines: Lines::default(), has_ended })
         }
 
-        pub async fn next(&mut self) -> io::Result<Option<(Incoming, usize)>> {
+        pub(crate) async fn next(&mut self) -> io::Result<Option<(Incoming, usize)>> {
             loop {
                 while !self.left.is_empty() {
                     let (taken, message) = self.lines.take(&self.read[self.left.clone()]);
@@ -234,7 +243,11 @@ mod tests {
         let ping = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
         let input = format!("{}\n\n  \r\n{}\r\nnonsense\n{}", ping(1), ping(2), ping(3));
         for piece in [1, 2, 7, 40, input.len()] {
-            assert_eq!(found(input.as_bytes(), piece), [(0, None), (0, None), (NO_JSON, None), (0, None)], "{piece}");
+            assert_eq!(
+                found(input.as_bytes(), piece),
+                [(0, None), (0, None), (NO_JSON, None), (0, None)],
+                "{piece}"
+            );
         }
         assert_eq!(found(b"", 1), []);
     }
@@ -246,15 +259,23 @@ mod tests {
         input.extend(vec![b'y'; 3 * LINE.max]);
         input.extend(b"\nlast");
         for piece in [8 << 10, input.len()] {
-            assert_eq!(found(&input, piece), [(NO_JSON, None), (TOO_LONG, None), (NO_JSON, None)], "{piece}");
+            assert_eq!(
+                found(&input, piece),
+                [(NO_JSON, None), (TOO_LONG, None), (NO_JSON, None)],
+                "{piece}"
+            );
         }
     }
 
     #[test]
     fn a_request_that_is_too_long_is_answered_under_its_id_wherever_that_stands() {
-        let long = format!(r#"{{"name":"t","arguments":{{"id":9,"text":"}} \"id\":8 {}"}}}}"#, "x".repeat(LINE.max));
+        let long = format!(
+            r#"{{"name":"t","arguments":{{"id":9,"text":"}} \"id\":8 {}"}}}}"#,
+            "x".repeat(LINE.max)
+        );
         let before = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{long}}}"#);
-        let behind = format!(r#"{{"method":"tools/call","params":{long},"jsonrpc":"2.0","id":"a"}}"#);
+        let behind =
+            format!(r#"{{"method":"tools/call","params":{long},"jsonrpc":"2.0","id":"a"}}"#);
         let reply = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{long}}}"#);
         let input = [before, behind, reply].join("\n");
         let ids = [Some(RequestId::Number(7)), Some(RequestId::String("a".into())), None];

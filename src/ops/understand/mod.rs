@@ -1,5 +1,6 @@
-//! What a model means by its arguments. Over MCP, what came is read with the operation's schema and made into the
-//! strict arguments that other doors demand, or refused in words that say what is wanted.
+//! What a model means by its arguments. Over MCP, what came is read with the operation's schema and
+//! made into the strict arguments that other doors demand, or refused in words that say what is
+//! wanted.
 
 mod names;
 mod shape;
@@ -11,16 +12,16 @@ use std::sync::{LazyLock, OnceLock};
 use serde_json::{Map, Number, Value};
 
 use names::Unknown;
-pub use names::near;
-pub use shape::{Record, Shape};
+pub(crate) use names::near;
+pub(super) use shape::{Record, Shape};
 
 use super::{ApplyBatch, Entry, Operation, Prepared, all, find};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::strict;
 
-/// Optional numbers for which 0 has a meaning of its own. For others it stands for none, as strict clients fill in
-/// every argument.
+/// Optional numbers for which 0 has a meaning of its own. For others it stands for none, as strict
+/// clients fill in every argument.
 const ZERO_COUNTS: [&str; 4] = ["since_seq", "wait_seconds", "number", "keep"];
 /// Records in which each field decides who may do something, or how much.
 const BINDING: [&str; 2] = ["demands", "budget"];
@@ -39,16 +40,23 @@ pub fn understand(entry: &'static Entry, arguments: Value) -> Result<Understood,
     let arguments = match arguments {
         Value::Null => Map::new(),
         Value::Object(fields) => fields,
-        _ => return Err(refusal(entry.name, "the arguments by name are wanted, such as {\"task_id\": \"task-7f3k\"}")),
+        _ => {
+            return Err(refusal(
+                entry.name,
+                "the arguments by name are wanted, such as {\"task_id\": \"task-7f3k\"}",
+            ));
+        }
     };
     let arguments = reading.operation(entry, arguments, "")?;
-    let prepared = entry.prepare(Value::Object(arguments)).map_err(|refused| in_words(entry, refused))?;
+    let prepared =
+        entry.prepare(Value::Object(arguments)).map_err(|refused| in_words(entry, refused))?;
     Ok(Understood { prepared, warning: warning(&reading.ignored) })
 }
 
 /// The shape of an operation's arguments, made when it is first needed.
 fn shape(entry: &'static Entry) -> &'static Record {
-    static SHAPES: LazyLock<Vec<OnceLock<Record>>> = LazyLock::new(|| all().iter().map(|_| OnceLock::new()).collect());
+    static SHAPES: LazyLock<Vec<OnceLock<Record>>> =
+        LazyLock::new(|| all().iter().map(|_| OnceLock::new()).collect());
     static NONE: Record = Record(Vec::new());
     let place = all().iter().position(|one| one.name == entry.name);
     place.map_or(&NONE, |place| SHAPES[place].get_or_init(|| Record::of(&entry.exact_schema())))
@@ -60,7 +68,8 @@ fn refusal(argument: &str, wanted: &str) -> Refusal {
     Refusal::BadArgument { argument: argument.to_owned(), wanted: wanted.to_owned() }
 }
 
-/// The refusal of arguments that look right and cannot be read all the same, such as a time that is none.
+/// The refusal of arguments that look right and cannot be read all the same, such as a time that is
+/// none.
 fn in_words(entry: &'static Entry, refused: Refusal) -> Refusal {
     let Refusal::BadArguments { argument: Some(place), .. } = &refused else { return refused };
     let names = place.split(['.', '[']).filter(|part| !part.ends_with(']'));
@@ -78,14 +87,19 @@ fn in_words(entry: &'static Entry, refused: Refusal) -> Refusal {
             _ => break,
         };
     }
-    found.map_or_else(|| refusal(place, "cannot be read"), |(name, shape)| refusal(place, &words::wanted(name, shape)))
+    found.map_or_else(
+        || refusal(place, "cannot be read"),
+        |(name, shape)| refusal(place, &words::wanted(name, shape)),
+    )
 }
 
 fn warning(ignored: &[String]) -> Option<String> {
-    let named = ignored.iter().take(NAMED).map(|place| format!("`{place}`")).collect::<Vec<_>>().join(", ");
+    let named =
+        ignored.iter().take(NAMED).map(|place| format!("`{place}`")).collect::<Vec<_>>().join(", ");
     let more = ignored.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!ignored.is_empty()).then(|| words::line(&format!("ignored, as there are no such arguments: {named}{more}")))
+    (!ignored.is_empty())
+        .then(|| words::line(&format!("ignored, as there are no such arguments: {named}{more}")))
 }
 
 /// Whether the value says nothing, as strict clients fill it in.
@@ -119,7 +133,12 @@ struct Reading {
 type Fields = Map<String, Value>;
 
 impl Reading {
-    fn operation(&mut self, entry: &'static Entry, mut given: Fields, place: &str) -> Result<Fields, Refusal> {
+    fn operation(
+        &mut self,
+        entry: &'static Entry,
+        mut given: Fields,
+        place: &str,
+    ) -> Result<Fields, Refusal> {
         given.retain(|name, _| !shape(entry).is_added(name));
         let mut read = self.record(shape(entry), given, place, false)?;
         if entry.name == ApplyBatch::NAME
@@ -132,9 +151,11 @@ impl Reading {
         Ok(read)
     }
 
-    /// Reads the arguments of one operation of a batch. An operation that there is not is refused by the batch.
+    /// Reads the arguments of one operation of a batch. An operation that there is not is refused
+    /// by the batch.
     fn step(&mut self, item: &mut Value, place: &str) -> Result<(), Refusal> {
-        let entry = item["name"].as_str().and_then(find).filter(|entry| entry.name != ApplyBatch::NAME);
+        let entry =
+            item["name"].as_str().and_then(find).filter(|entry| entry.name != ApplyBatch::NAME);
         let given = item.get_mut("arguments").map(Value::take).unwrap_or_default();
         if let (Some(entry), Value::Object(given)) = (entry, given) {
             item["arguments"] = Value::Object(self.operation(entry, given, place)?);
@@ -144,8 +165,15 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads an object with known fields. `place` is where it stands; the arguments themselves stand nowhere.
-    fn record(&mut self, record: &Record, given: Fields, place: &str, binding: bool) -> Result<Fields, Refusal> {
+    /// Reads an object with known fields. `place` is where it stands; the arguments themselves
+    /// stand nowhere.
+    fn record(
+        &mut self,
+        record: &Record,
+        given: Fields,
+        place: &str,
+        binding: bool,
+    ) -> Result<Fields, Refusal> {
         let mut read = Fields::new();
         // Under which name each field came.
         let mut came: Vec<(String, String)> = Vec::new();
@@ -166,10 +194,16 @@ impl Reading {
                     Unknown::Refused(instead) => return Err(refusal(&at, &instead)),
                 },
             };
-            let Some(value) = self.field(&field.name, &field.shape, field.required, value, &at)? else { continue };
+            let Some(value) = self.field(&field.name, &field.shape, field.required, value, &at)?
+            else {
+                continue;
+            };
             match read.get(&field.name) {
                 Some(other) if *other != value => {
-                    let first = came.iter().find(|(known, _)| *known == field.name).map_or("", |(_, first)| first);
+                    let first = came
+                        .iter()
+                        .find(|(known, _)| *known == field.name)
+                        .map_or("", |(_, first)| first);
                     let twice = format!(
                         "{first} and {} are one argument with two values; give only {}",
                         words::name(&name),
@@ -190,7 +224,8 @@ impl Reading {
     }
 
     fn all_required(&self, record: &Record, read: &Fields, place: &str) -> Result<(), Refusal> {
-        let missing = record.0.iter().find(|field| field.required && !read.contains_key(&field.name));
+        let missing =
+            record.0.iter().find(|field| field.required && !read.contains_key(&field.name));
         let Some(missing) = missing else { return Ok(()) };
         let wanted = words::wanted(&missing.name, &missing.shape);
         Err(refusal(&within(place, &missing.name), &format!("is missing; {wanted}")))
@@ -206,7 +241,10 @@ impl Reading {
         at: &str,
     ) -> Result<Option<Value>, Refusal> {
         let is_list_of_none = |value: &Value| matches!(value, Value::Array(_) | Value::Object(_));
-        if required && is_blank(&value) && (matches!(shape, Shape::Text) || !is_list_of_none(&value)) {
+        if required
+            && is_blank(&value)
+            && (matches!(shape, Shape::Text) || !is_list_of_none(&value))
+        {
             let what = if value.is_null() { "is missing" } else { "must not be empty" };
             return Err(refusal(at, &format!("{what}; {}", words::wanted(name, shape))));
         }
@@ -219,7 +257,13 @@ impl Reading {
         Ok(Some(read).filter(|_| required || !is_none))
     }
 
-    fn value(&mut self, name: &str, shape: &Shape, value: Value, at: &str) -> Result<Value, Refusal> {
+    fn value(
+        &mut self,
+        name: &str,
+        shape: &Shape,
+        value: Value,
+        at: &str,
+    ) -> Result<Value, Refusal> {
         let wanted = || refusal(at, &words::wanted(name, shape));
         match shape {
             Shape::Any => Ok(any(value)),
@@ -229,16 +273,24 @@ impl Reading {
                 Ok(text)
             }
             Shape::Choice(values) => choice(values, &value).ok_or_else(|| {
-                let given = value.as_str().map(|text| format!(", not {}", words::name(text))).unwrap_or_default();
+                let given = value
+                    .as_str()
+                    .map(|text| format!(", not {}", words::name(text)))
+                    .unwrap_or_default();
                 refusal(at, &format!("{}{given}", words::wanted(name, shape)))
             }),
             Shape::Flag => flag(&value).ok_or_else(wanted),
             Shape::Number => number(&value).ok_or_else(wanted),
             Shape::Whole { least, most } => {
                 let number = whole(&value).ok_or_else(wanted)?;
-                let number = if name == "wait_seconds" { number.min(limit::WAIT.max as i128) } else { number };
+                let number = if name == "wait_seconds" {
+                    number.min(limit::WAIT.max as i128)
+                } else {
+                    number
+                };
                 let is_within = (*least..=*most).contains(&number);
-                let outside = || refusal(at, &format!("a whole number from {least} to {most}, such as 3"));
+                let outside =
+                    || refusal(at, &format!("a whole number from {least} to {most}, such as 3"));
                 Some(number).filter(|_| is_within).and_then(as_json).ok_or_else(outside)
             }
             Shape::List(item) => self.list(name, item, value, at)?.ok_or_else(wanted),
@@ -250,7 +302,11 @@ impl Reading {
                 let fields = object(value).ok_or_else(wanted)?;
                 let fields = fields.into_iter().map(|(key, value)| {
                     let at = within(at, &words::name(&key));
-                    let value = if **item == Shape::Any { value } else { self.value(&key, item, value, &at)? };
+                    let value = if **item == Shape::Any {
+                        value
+                    } else {
+                        self.value(&key, item, value, &at)?
+                    };
                     Ok((key, value))
                 });
                 fields.collect::<Result<_, _>>().map(Value::Object)
@@ -259,7 +315,13 @@ impl Reading {
     }
 
     /// Reads a list. One item stands for a list of it, and items that say nothing are left out.
-    fn list(&mut self, name: &str, item: &Shape, value: Value, at: &str) -> Result<Option<Value>, Refusal> {
+    fn list(
+        &mut self,
+        name: &str,
+        item: &Shape,
+        value: Value,
+        at: &str,
+    ) -> Result<Option<Value>, Refusal> {
         let items = match value {
             Value::Array(items) => items,
             Value::String(text) => match (json(&text), item) {
@@ -270,7 +332,9 @@ impl Reading {
                 _ => return Ok(None),
             },
             one @ Value::Object(_) if matches!(item, Shape::Record(_)) => vec![one],
-            Value::Number(one) if matches!(item, Shape::Text) && !one.is_f64() => vec![Value::Number(one)],
+            Value::Number(one) if matches!(item, Shape::Text) && !one.is_f64() => {
+                vec![Value::Number(one)]
+            }
             _ => return Ok(None),
         };
         size::check_list(name, items.len(), at)?;
@@ -317,7 +381,8 @@ fn object(value: Value) -> Option<Fields> {
 
 /// JSON as it came, or as a text of an object or list says it.
 fn any(value: Value) -> Value {
-    let inside = value.as_str().and_then(json).filter(|inside| inside.is_object() || inside.is_array());
+    let inside =
+        value.as_str().and_then(json).filter(|inside| inside.is_object() || inside.is_array());
     inside.unwrap_or(value)
 }
 
@@ -342,7 +407,9 @@ fn flag(value: &Value) -> Option<Value> {
         Value::Bool(said) => *said,
         Value::String(text) if text.trim().eq_ignore_ascii_case("true") => true,
         Value::String(text) if text.trim().eq_ignore_ascii_case("false") => false,
-        Value::Number(number) if number.as_u64().is_some_and(|number| number <= 1) => number.as_u64() == Some(1),
+        Value::Number(number) if number.as_u64().is_some_and(|number| number <= 1) => {
+            number.as_u64() == Some(1)
+        }
         _ => return None,
     };
     Some(Value::Bool(said))
@@ -351,7 +418,9 @@ fn flag(value: &Value) -> Option<Value> {
 fn number(value: &Value) -> Option<Value> {
     match value {
         Value::Number(_) => Some(value.clone()),
-        Value::String(text) => Some(Value::Number(text.trim().parse::<f64>().ok().and_then(Number::from_f64)?)),
+        Value::String(text) => {
+            Some(Value::Number(text.trim().parse::<f64>().ok().and_then(Number::from_f64)?))
+        }
         _ => None,
     }
 }
@@ -361,7 +430,9 @@ fn whole(value: &Value) -> Option<i128> {
     match value {
         Value::Number(number) => {
             let whole = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from));
-            whole.or_else(|| number.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i128))
+            whole.or_else(|| {
+                number.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i128)
+            })
         }
         Value::String(text) => whole(&serde_json::from_str::<Number>(text.trim()).ok()?.into()),
         _ => None,

@@ -48,7 +48,8 @@ const ORDER: [&str; 14] = [
     "sequence",
     "follows",
 ];
-const URGENCY: [&str; 7] = ["critical", "importance", "rank", "severity", "urgency", "urgent", "weight"];
+const URGENCY: [&str; 7] =
+    ["critical", "importance", "rank", "severity", "urgency", "urgent", "weight"];
 const OWNER: [&str; 11] = [
     "agent",
     "assign",
@@ -63,8 +64,8 @@ const OWNER: [&str; 11] = [
     "worker",
 ];
 const LIMITS: [&str; 16] = [
-    "attempts", "budget", "cost", "deadline", "due", "duration", "expires", "limit", "max", "min", "minutes",
-    "retries", "retry", "seconds", "tokens", "ttl",
+    "attempts", "budget", "cost", "deadline", "due", "duration", "expires", "limit", "max", "min",
+    "minutes", "retries", "retry", "seconds", "tokens", "ttl",
 ];
 
 /// Arguments that clients add to every call. They mean nothing to an operation that lacks them.
@@ -74,7 +75,7 @@ const ADDED: [&str; 2] = ["wait_for_previous", "agent_id"];
 const SHORTEST: usize = 3;
 
 /// What to do about an argument that the operation does not have.
-pub enum Unknown {
+pub(crate) enum Unknown {
     /// It is another name of this argument.
     Meant(String),
     /// Left out, and the reply says so.
@@ -94,21 +95,23 @@ impl Record {
     }
 
     /// Whether clients add `given` to every call, and no field is meant by it.
-    pub fn is_added(&self, given: &str) -> bool {
+    pub(crate) fn is_added(&self, given: &str) -> bool {
         self.meant(given).is_none() && ADDED.iter().any(|name| plain(name) == plain(given))
     }
 
-    /// The field whose name is nearest to `given`, if that may be a slip of the pen or is short for it.
-    pub fn near(&self, given: &str) -> Option<&str> {
+    /// The field whose name is nearest to `given`, if that may be a slip of the pen or is short for
+    /// it.
+    pub(crate) fn near(&self, given: &str) -> Option<&str> {
         let names = || self.current().map(|field| field.name.as_str());
         let short = plain(given);
         let is_short_for = |name: &&str| short.len() >= SHORTEST && plain(name).starts_with(&short);
         near(given, names()).or_else(|| names().find(is_short_for))
     }
 
-    /// What an argument is that none of the fields is called. `changes` says whether leaving one out by mistake would
-    /// change something on the board, `binding` whether every field counts.
-    pub fn unknown(&self, given: &str, changes: bool, binding: bool) -> Unknown {
+    /// What an argument is that none of the fields is called. `changes` says whether leaving one
+    /// out by mistake would change something on the board, `binding` whether every field
+    /// counts.
+    pub(crate) fn unknown(&self, given: &str, changes: bool, binding: bool) -> Unknown {
         if let Some(field) = self.meant(given) {
             return Unknown::Meant(field.to_owned());
         }
@@ -138,7 +141,9 @@ impl Record {
         }
         if is_about(&OWNER) && self.field("demands").is_some() {
             return Some(
-                "no such argument; who may take it is said by demands, such as {\"tags\": [\"gpu\"]}".to_owned(),
+                "no such argument; who may take it is said by demands, such as {\"tags\": \
+                 [\"gpu\"]}"
+                    .to_owned(),
             );
         }
         let limits = ["timeout_seconds", "max_attempts", "minutes", "max_concurrent"];
@@ -149,14 +154,18 @@ impl Record {
 }
 
 /// The one of `known` that is nearest to `given`, if a third of the letters or fewer are wrong.
-pub fn near<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn near<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let given: String = plain(given).chars().take(64).collect();
     let most = (given.len() / 3).clamp(1, 3);
     let distances = known.map(|name| (damerau_levenshtein(&given, &plain(name)), name));
-    distances.filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+    distances
+        .filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
-/// The name without the marks that separate words, in lower case: `taskId` and `task-id` are `task_id`.
+/// The name without the marks that separate words, in lower case: `taskId` and `task-id` are
+/// `task_id`.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::ops::schema::variants;
 
 #[derive(Debug, PartialEq)]
-pub enum Shape {
+pub(crate) enum Shape {
     Text,
     Choice(Vec<String>),
     Whole {
@@ -24,10 +24,10 @@ pub enum Shape {
 
 /// An object with known fields.
 #[derive(Debug, Default, PartialEq)]
-pub struct Record(pub Vec<Field>);
+pub(crate) struct Record(pub Vec<Field>);
 
 #[derive(Debug, PartialEq)]
-pub struct Field {
+pub(crate) struct Field {
     pub name: String,
     pub shape: Shape,
     pub required: bool,
@@ -36,9 +36,10 @@ pub struct Field {
 }
 
 impl Record {
-    pub fn of(schema: &Map<String, Value>) -> Self {
+    pub(crate) fn of(schema: &Map<String, Value>) -> Self {
         let required = schema.get("required").and_then(Value::as_array);
-        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
+        let is_required =
+            |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let fields = properties.map(|(name, schema)| Field {
             name: name.clone(),
@@ -49,18 +50,18 @@ impl Record {
         Self(fields.collect())
     }
 
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.0.iter().find(|field| field.name == name)
     }
 
     /// The fields that callers see: not the deprecated ones.
-    pub fn current(&self) -> impl Iterator<Item = &Field> + Clone {
+    pub(crate) fn current(&self) -> impl Iterator<Item = &Field> + Clone {
         self.0.iter().filter(|field| !field.deprecated)
     }
 }
 
 impl Shape {
-    pub fn of(schema: &Value) -> Self {
+    pub(crate) fn of(schema: &Value) -> Self {
         let alternatives = schema["anyOf"].as_array().into_iter().flatten();
         if let Some(one) = alternatives.into_iter().find(|one| one["type"] != "null") {
             return Self::of(one);

@@ -1,7 +1,8 @@
 //! Limits that hold for an argument wherever it stands, so that the refusal can say where.
 
 use crate::state::limit::{
-    ACKNOWLEDGED, BATCH, DEPENDENCIES, DESCRIPTION, FILES, ID, LABEL, LABELS, Limit, PAGE, PATH, STOPPING, SUPERSEDED,
+    ACKNOWLEDGED, BATCH, DEPENDENCIES, DESCRIPTION, FILES, ID, LABEL, LABELS, Limit, PAGE, PATH,
+    STOPPING, SUPERSEDED,
 };
 use crate::state::refusal::Refusal;
 
@@ -37,12 +38,12 @@ const TEXTS: [(&str, Limit); 11] = [
     ("task_id", ID),
 ];
 
-pub fn check_list(name: &str, entries: usize, at: &str) -> Result<(), Refusal> {
+pub(super) fn check_list(name: &str, entries: usize, at: &str) -> Result<(), Refusal> {
     let limit = LISTS.iter().find(|(field, _)| *field == name);
     limit.map_or(Ok(()), |(_, limit)| limit.check(entries).map_err(|refusal| refusal.at(at)))
 }
 
-pub fn check_text(name: &str, text: &str, at: &str) -> Result<(), Refusal> {
+pub(super) fn check_text(name: &str, text: &str, at: &str) -> Result<(), Refusal> {
     let limit = TEXTS.iter().find(|(field, _)| *field == name);
     limit.map_or(Ok(()), |(_, limit)| limit.check_text(text).map_err(|refusal| refusal.at(at)))
 }

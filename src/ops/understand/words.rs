@@ -32,24 +32,29 @@ const TEXTS: [(&str, &str, &str); 18] = [
 ];
 
 /// `text` on one line, within the limit.
-pub fn line(text: &str) -> String {
+pub(super) fn line(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if plain.len() <= LONGEST {
         return plain;
     }
-    let end = (0..=LONGEST - "…".len()).rev().find(|end| plain.is_char_boundary(*end)).unwrap_or_default();
+    let end = (0..=LONGEST - "…".len())
+        .rev()
+        .find(|end| plain.is_char_boundary(*end))
+        .unwrap_or_default();
     format!("{}…", &plain[..end])
 }
 
 /// A name that the caller has made up, fit to be repeated.
-pub fn name(given: &str) -> String {
-    let plain = given.chars().map(|c| if c.is_ascii_alphanumeric() || "_-.#[]".contains(c) { c } else { '?' });
+pub(super) fn name(given: &str) -> String {
+    let plain = given
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "_-.#[]".contains(c) { c } else { '?' });
     let short: String = plain.clone().take(LONGEST_NAME).collect();
     if plain.count() > LONGEST_NAME { format!("{short}…") } else { short }
 }
 
 /// What is wanted, such as `a list of paths, such as ["src/a.rs"]`.
-pub fn wanted(field: &str, shape: &Shape) -> String {
+pub(super) fn wanted(field: &str, shape: &Shape) -> String {
     match shape {
         Shape::Choice(values) => format!("one of {}", values.join(", ")),
         Shape::Flag => "true or false".to_owned(),
@@ -60,7 +65,9 @@ pub fn wanted(field: &str, shape: &Shape) -> String {
         }
         Shape::Number => "a number, such as 0.5".to_owned(),
         Shape::Text => format!("text, such as {}", example(field, shape)),
-        Shape::List(item) => format!("a list of {}, such as {}", items(field, item), example(field, shape)),
+        Shape::List(item) => {
+            format!("a list of {}, such as {}", items(field, item), example(field, shape))
+        }
         Shape::Record(_) | Shape::Map(_) => format!("an object, such as {}", example(field, shape)),
     }
 }
@@ -84,7 +91,9 @@ fn of_name(field: &str) -> Option<&'static (&'static str, &'static str, &'static
 /// An example of such a value, as JSON.
 fn example(field: &str, shape: &Shape) -> String {
     match shape {
-        Shape::Text => Value::from(of_name(field).map_or("…", |(_, example, _)| example)).to_string(),
+        Shape::Text => {
+            Value::from(of_name(field).map_or("…", |(_, example, _)| example)).to_string()
+        }
         Shape::Choice(values) => Value::from(values.first().cloned()).to_string(),
         Shape::Whole { .. } if field.ends_with("seconds") => "600".to_owned(),
         Shape::Whole { .. } | Shape::Number => "3".to_owned(),
@@ -99,9 +108,13 @@ fn example(field: &str, shape: &Shape) -> String {
 /// The required fields, or the first if none is.
 fn object(record: &Record) -> String {
     let required = record.current().filter(|field| field.required);
-    let shown: Vec<_> =
-        required.chain(record.current()).take(record.current().filter(|field| field.required).count().max(1)).collect();
-    let fields: Vec<_> =
-        shown.iter().map(|field| format!(r#""{}": {}"#, field.name, example(&field.name, &field.shape))).collect();
+    let shown: Vec<_> = required
+        .chain(record.current())
+        .take(record.current().filter(|field| field.required).count().max(1))
+        .collect();
+    let fields: Vec<_> = shown
+        .iter()
+        .map(|field| format!(r#""{}": {}"#, field.name, example(&field.name, &field.shape)))
+        .collect();
     format!("{{{}}}", fields.join(", "))
 }

@@ -1,5 +1,5 @@
-//! One batch under the lock: what is due by time, then the calls, then what follows from them is recorded, and all of
-//! it is appended to the journal.
+//! One batch under the lock: what is due by time, then the calls, then what follows from them is
+//! recorded, and all of it is appended to the journal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,10 @@ use crate::state::{ApplyError, Envelope, State};
 
 impl Writer {
     /// Commits one batch. Returns the verdict on a hand edit, if there was one to decide on.
-    pub(super) fn commit_batch(&mut self, answers: &mut Answers) -> Result<Option<Verdict>, BoardError> {
+    pub(super) fn commit_batch(
+        &mut self,
+        answers: &mut Answers,
+    ) -> Result<Option<Verdict>, BoardError> {
         let committed = self.commit_begun(answers);
         if let Some(board) = &self.board {
             board.end_append();
@@ -47,7 +50,8 @@ impl Writer {
         board.check_writable()?;
         self.clock.settle(|| board.lock.mark());
         self.clock.now(board.state.board().last_activity);
-        // Before the first event of a boot is appended, so that all processes date the next one alike.
+        // Before the first event of a boot is appended, so that all processes date the next one
+        // alike.
         self.note_mark();
         let Some(board) = &mut self.board else { return Ok(None) };
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());
@@ -80,14 +84,17 @@ impl Writer {
             // A failure here does not concern what was committed.
             match board.lock.note_slept(slept) {
                 Ok(()) => self.slept = Some(slept),
-                Err(error) => tracing::warn!(%error, "how long the machine has slept could not be noted"),
+                Err(error) => {
+                    tracing::warn!(%error, "how long the machine has slept could not be noted")
+                }
             }
         }
         self.rounds.note(events);
         Ok(verdict)
     }
 
-    /// Records the hand edit that was read last, if the board adopts it. Returns what becomes of its file.
+    /// Records the hand edit that was read last, if the board adopts it. Returns what becomes of
+    /// its file.
     fn record_edit(&mut self, events: &mut Vec<Recorded>) -> Result<Option<Verdict>, ApplyError> {
         let Some(board) = &mut self.board else { return Ok(None) };
         let Some(verdict) = self.edits.decide(&board.state) else { return Ok(None) };
@@ -98,15 +105,21 @@ impl Writer {
         if !self.others.admit(&board.state, event) {
             let older = board.state.older(&self.others.living(), event.level());
             let operation = "what it changes".to_owned();
-            return Ok(Some(Verdict::Rejected(vec![Refusal::OlderProcesses { operation, older }.to_string()])));
+            return Ok(Some(Verdict::Rejected(vec![
+                Refusal::OlderProcesses { operation, older }.to_string(),
+            ])));
         }
         events.push(board.state.record(Event::clone(event), &envelope)?);
         Ok(Some(verdict))
     }
 
-    /// Records what is due by time, then the calls, each of which sees what the one before did, then what follows from
-    /// them.
-    fn record_batch(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) -> Result<(), BoardError> {
+    /// Records what is due by time, then the calls, each of which sees what the one before did,
+    /// then what follows from them.
+    fn record_batch(
+        &mut self,
+        events: &mut Vec<Recorded>,
+        answers: &mut Answers,
+    ) -> Result<(), BoardError> {
         self.ensure_presence()?;
         self.record_time(events)?;
         self.record_calls(events, answers);
@@ -130,14 +143,16 @@ impl Writer {
                 continue;
             }
             self.learn(call.caller.client.as_deref());
-            let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
+            let executed =
+                self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
             let answer = match executed {
                 Ok(executed) => {
                     self.note_actor(&call, &executed);
                     let recorded = !executed.events.is_empty();
                     events.extend(executed.events);
                     // Only now that the call has registered its agent can it wait.
-                    if recorded && call.entered.elapsed() < waited(&call) && self.would_wait(&call) {
+                    if recorded && call.entered.elapsed() < waited(&call) && self.would_wait(&call)
+                    {
                         self.park(call);
                         continue;
                     }
@@ -153,8 +168,8 @@ impl Writer {
         }
     }
 
-    /// Makes sure that others can see this process. If it is not listed, it may have been taken for dead and its file
-    /// removed.
+    /// Makes sure that others can see this process. If it is not listed, it may have been taken for
+    /// dead and its file removed.
     fn ensure_presence(&mut self) -> Result<(), BoardError> {
         let Some(board) = &self.board else { return Ok(()) };
         let is_listed = board.state.participant(&self.participant.id).is_some();
@@ -166,14 +181,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes the presence lock in a process that stays, even if it only reads: it may know what the files have lost.
+    /// Takes the presence lock in a process that stays, even if it only reads: it may know what the
+    /// files have lost.
     pub(in crate::participant) fn show_presence(&mut self) -> Result<(), DirectoryError> {
         let is_shown = self.presence.as_ref().is_some_and(PresenceLock::is_in_place);
         if self.stay != Stay::Brief && self.unwritable.is_none() && !is_shown {
             // The old lock is dropped first, because that removes its file.
             self.presence = None;
             self.note.learn_clock(self.clock.ahead());
-            let presence = PresenceLock::acquire(&self.dir, self.participant.id.as_str(), &self.note)?;
+            let presence =
+                PresenceLock::acquire(&self.dir, self.participant.id.as_str(), &self.note)?;
             // The system has dated the file by the wall clock.
             drop(presence.touch(self.clock.now(Timestamp::default())));
             self.presence = Some(presence);
@@ -188,7 +205,11 @@ impl Writer {
             && let Some(presence) = &self.presence
         {
             // The note serves people only, and touching makes good the time of the file.
-            drop(presence.note(&self.note).and_then(|()| presence.touch(self.clock.now(Timestamp::default()))));
+            drop(
+                presence
+                    .note(&self.note)
+                    .and_then(|()| presence.touch(self.clock.now(Timestamp::default()))),
+            );
         }
     }
 
@@ -213,8 +234,14 @@ impl Writer {
         let (own, stay, started_at) = (self.participant.id.clone(), self.stay, self.started_at);
         self.record_at(at, |recorder, state, _| {
             recorder.time(state, &due, events)?;
-            let returned = if has_returned { Vec::new() } else { runs::returned(state, &own, stay, started_at) };
-            returned.into_iter().try_for_each(|event| recorder.record(state, event, events).map(drop))
+            let returned = if has_returned {
+                Vec::new()
+            } else {
+                runs::returned(state, &own, stay, started_at)
+            };
+            returned
+                .into_iter()
+                .try_for_each(|event| recorder.record(state, event, events).map(drop))
         })?;
         due.gone.iter().for_each(|participant| clear_presence(&self.dir, participant.id.as_str()));
         Ok(())
@@ -246,8 +273,8 @@ impl Writer {
     }
 }
 
-/// Milliseconds that the machine has slept since that was last noted, if that is more than a clock step and anything
-/// was noted.
+/// Milliseconds that the machine has slept since that was last noted, if that is more than a clock
+/// step and anything was noted.
 fn slept_unnoticed(board: &Board, clock: &BoardClock, noted: Option<i64>) -> Option<i64> {
     let slept = clock.slept();
     if noted.is_some_and(|noted| slept - noted <= STEP) {
@@ -257,12 +284,19 @@ fn slept_unnoticed(board: &Board, clock: &BoardClock, noted: Option<i64>) -> Opt
 }
 
 /// Participants whose process is dead; looked for once a second.
-fn gone(state: &State, dir: &Path, own: &ParticipantId, last_reap: &mut Option<Instant>) -> Vec<Arc<Participant>> {
+fn gone(
+    state: &State,
+    dir: &Path,
+    own: &ParticipantId,
+    last_reap: &mut Option<Instant>,
+) -> Vec<Arc<Participant>> {
     if !is_past(*last_reap) {
         return Vec::new();
     }
     *last_reap = Some(Instant::now());
-    clear_unlisted(dir, |name| name == own.as_str() || state.participant(&ParticipantId::trusted(name)).is_some());
+    clear_unlisted(dir, |name| {
+        name == own.as_str() || state.participant(&ParticipantId::trusted(name)).is_some()
+    });
     let others = state.participants().filter(|one| one.id != *own);
     others.filter(|one| !is_present(dir, one.id.as_str())).cloned().collect()
 }

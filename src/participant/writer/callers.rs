@@ -18,13 +18,15 @@ impl Writer {
         }
     }
 
-    /// The directory in which the call's agent works, if it has told one and the call is not made from there yet. The
-    /// directory of a command is the agent's own, that of a server is its session's.
+    /// The directory in which the call's agent works, if it has told one and the call is not made
+    /// from there yet. The directory of a command is the agent's own, that of a server is its
+    /// session's.
     pub(super) fn works_elsewhere(&self, call: &Queued) -> Option<String> {
         let is_server = call.caller.reader.is_model() || call.site.place.worktree.is_none();
         call.caller.cwd.as_ref().filter(|_| is_server && !call.prepared.fetches())?;
         let steps = call.prepared.steps().ok().flatten().into_iter().flatten();
-        let named = call.prepared.agent_id().or_else(|| steps.filter_map(|step| step.agent_id()).next());
+        let named =
+            call.prepared.agent_id().or_else(|| steps.filter_map(|step| step.agent_id()).next());
         let agent = match (named, self.resolved(&call.caller.default_agent())) {
             (Some(id), _) => AgentId::trusted(id),
             (None, DefaultAgent::Named(agent)) => agent,
@@ -41,13 +43,16 @@ impl Writer {
         through.is_some_and(|through| through.is_empty() || through.contains(&self.participant.id))
     }
 
-    /// Remembers who acted, if the process was started with `auto`: agents that were given a name, and those that
-    /// registered under one of their own.
+    /// Remembers who acted, if the process was started with `auto`: agents that were given a name,
+    /// and those that registered under one of their own.
     pub(super) fn note_actor(&mut self, call: &Queued, executed: &Executed) {
         let DefaultAgent::Auto { prefix } = call.caller.default_agent() else { return };
         let registers = call.prepared.name() == RegisterAgent::NAME && executed.answer.is_ok();
         let is_told = call.prepared.agent_id().is_none() || registers;
-        let Some(actor) = executed.actor.as_ref().filter(|actor| is_told && self.is_ours(actor)) else { return };
+        let Some(actor) = executed.actor.as_ref().filter(|actor| is_told && self.is_ours(actor))
+        else {
+            return;
+        };
         let ours = self.auto.entry(prefix).or_default();
         if !ours.contains(actor) {
             ours.push(actor.clone());

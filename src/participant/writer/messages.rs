@@ -1,4 +1,5 @@
-//! How messages come in: a turn takes all that are there, and an open batch takes calls as they come.
+//! How messages come in: a turn takes all that are there, and an open batch takes calls as they
+//! come.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +7,14 @@ use super::{BATCH, Writer};
 use crate::participant::board::Board;
 use crate::participant::message::{Message, Queued};
 
-/// How long a batch waits for callers who are likely to call again at once, unless `ENOUGH` of them have called.
+/// How long a batch waits for callers who are likely to call again at once, unless `ENOUGH` of them
+/// have called.
 pub(super) const LINGER: Duration = Duration::from_micros(200);
 const ENOUGH: usize = 16;
 
 impl Writer {
-    /// Takes `received` and all that has come meanwhile, so that it goes into the same batch. False when it is time to
-    /// stop.
+    /// Takes `received` and all that has come meanwhile, so that it goes into the same batch. False
+    /// when it is time to stop.
     pub(super) fn hear(&mut self, received: Option<Message>) -> bool {
         for message in std::mem::take(&mut self.put_off).into_iter().chain(received) {
             if !self.take(message) {
@@ -28,20 +30,27 @@ impl Writer {
         true
     }
 
-    /// The next message that comes within `patience`. On a lone caller's thread there is none, because the channel is
-    /// with the writer's own thread, which sleeps.
+    /// The next message that comes within `patience`. On a lone caller's thread there is none,
+    /// because the channel is with the writer's own thread, which sleeps.
     fn next_message(&self, patience: Duration) -> Option<Message> {
         let messages = self.messages.as_ref()?;
-        if patience.is_zero() { messages.try_recv().ok() } else { messages.recv_timeout(patience).ok() }
+        if patience.is_zero() {
+            messages.try_recv().ok()
+        } else {
+            messages.recv_timeout(patience).ok()
+        }
     }
 
-    /// Waits a moment for callers who make one call after another, because a commit costs about the same for one call
-    /// as for several. A lone caller is not kept waiting. Done before the lock is taken, because other processes that
-    /// append must not wait for it meanwhile.
+    /// Waits a moment for callers who make one call after another, because a commit costs about the
+    /// same for one call as for several. A lone caller is not kept waiting. Done before the
+    /// lock is taken, because other processes that append must not wait for it meanwhile.
     pub(super) fn gather(&mut self) -> bool {
         let until = Instant::now() + LINGER;
         while self.is_too_few(self.queue.len()) {
-            let Some(message) = self.next_message(until.saturating_duration_since(Instant::now())) else { break };
+            let Some(message) = self.next_message(until.saturating_duration_since(Instant::now()))
+            else {
+                break;
+            };
             if !self.take(message) {
                 return false;
             }
@@ -49,13 +58,14 @@ impl Writer {
         true
     }
 
-    /// Whether a batch of `calls` calls should wait for more, because they are likely to come at once.
+    /// Whether a batch of `calls` calls should wait for more, because they are likely to come at
+    /// once.
     fn is_too_few(&self, calls: usize) -> bool {
         calls > 0 && calls < self.callers.saturating_sub(self.rounds.held()).min(ENOUGH)
     }
 
-    /// The next call for an open batch of `calls` calls. If nobody else appends, calls are waited for here, under the
-    /// lock, and each is done while the others are on their way.
+    /// The next call for an open batch of `calls` calls. If nobody else appends, calls are waited
+    /// for here, under the lock, and each is done while the others are on their way.
     pub(super) fn next_call(&mut self, calls: usize, until: Instant) -> Option<Queued> {
         if let Some(call) = self.queue.pop_front() {
             return Some(call);
@@ -94,7 +104,8 @@ impl Writer {
             Message::Changed => {
                 self.hint.take();
                 if self.board.is_some() && !Board::exists(&self.dir) {
-                    // Looks at once, so that the next call finds the board that was here and does not make another.
+                    // Looks at once, so that the next call finds the board that was here and does
+                    // not make another.
                     self.last_look = None;
                 }
             }
@@ -158,7 +169,10 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(60);
         let taken = writer.next_call(1, until).unwrap();
         assert_eq!(taken.prepared.params()["description"], "one");
-        assert!(writer.next_call(2, until).is_none(), "a batch that is closed takes the next call all the same");
+        assert!(
+            writer.next_call(2, until).is_none(),
+            "a batch that is closed takes the next call all the same"
+        );
         assert_eq!((writer.put_off.len(), writer.queue.len()), (2, 0));
         assert_eq!(writer.patience(), Some(Duration::ZERO));
 
@@ -174,6 +188,9 @@ mod tests {
             assert_eq!(created.try_recv().unwrap().unwrap()["success"], true);
         }
         let status = read_answer.try_recv().unwrap().unwrap();
-        assert_eq!(status["total_tasks"], 1, "behind the batch, and ahead of the call that came later: {status}");
+        assert_eq!(
+            status["total_tasks"], 1,
+            "behind the batch, and ahead of the call that came later: {status}"
+        );
     }
 }

@@ -39,7 +39,8 @@ impl Writer {
             return self.park(call);
         }
         self.others.look_again();
-        let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
+        let executed =
+            self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
         let answer = match executed {
             Ok(executed) => executed.answer.map_err(CallError::Refused),
             Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
@@ -51,7 +52,9 @@ impl Writer {
 
     /// Leaves the call to the writer's thread.
     fn leave(&self, call: Queued) {
-        if let Err(TrySendError::Full(Message::Call(call))) = self.sender.try_send(Message::Call(call)) {
+        if let Err(TrySendError::Full(Message::Call(call))) =
+            self.sender.try_send(Message::Call(call))
+        {
             answer_one(call.reply, Err(overloaded().into()));
         }
     }
@@ -109,19 +112,23 @@ impl Writer {
         self.look()?;
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
         if limit == 0 {
-            // A new listener may have heard from another process of events that are not settled here yet.
+            // A new listener may have heard from another process of events that are not settled
+            // here yet.
             board.settle_for_reading();
         }
         let head = board.settled_seq();
         let (_, history, _) = board.split();
         let limit = limit.min(usize::try_from(head.saturating_sub(seq)).unwrap_or(usize::MAX));
-        let events = history.events_after(seq, limit).map_err(|detail| Refusal::HistoryUnread { detail })?;
+        let events =
+            history.events_after(seq, limit).map_err(|detail| Refusal::HistoryUnread { detail })?;
         Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
     }
 
     /// Asks the archive on another thread; the call comes back with its answer.
     pub(super) fn fetch(&mut self, mut call: Queued) {
-        if let Some(reason) = self.unwritable.as_ref().filter(|_| !call.prepared.annotations().read_only) {
+        if let Some(reason) =
+            self.unwritable.as_ref().filter(|_| !call.prepared.annotations().read_only)
+        {
             return answer_one(call.reply, Err(BoardError::Forbidden(reason.clone()).into()));
         }
         let opened = self.open(false).and_then(|()| self.look_again().map_err(Arc::new));
@@ -131,7 +138,9 @@ impl Writer {
         if let Err(error) = opened {
             return answer_one(call.reply, Err(CallError::Failed(error)));
         }
-        if let Err(refusal) = self.with_call(&call, |state, prepared, call| ops::admit(state, prepared, call)) {
+        if let Err(refusal) =
+            self.with_call(&call, |state, prepared, call| ops::admit(state, prepared, call))
+        {
             return self.answer_read(call.reply, Err(CallError::Refused(refusal)));
         }
         let waiting = Arc::strong_count(&self.fetching);

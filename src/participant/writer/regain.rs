@@ -6,12 +6,13 @@ use super::Writer;
 use crate::participant::directory::DirectoryError;
 use crate::participant::error::BoardError;
 
-/// Most rebuilds in a row: while somebody is deleting the board's files, they may be gone again at once.
+/// Most rebuilds in a row: while somebody is deleting the board's files, they may be gone again at
+/// once.
 const REGAINED_AT_MOST: usize = 100;
 
 impl Writer {
-    /// Puts the board right if the files at its paths are damaged or are not those that this process has open. Its lock
-    /// is held then.
+    /// Puts the board right if the files at its paths are damaged or are not those that this
+    /// process has open. Its lock is held then.
     pub(super) fn regain(&mut self) -> Result<(), BoardError> {
         self.end_round();
         let author = self.author();
@@ -46,8 +47,8 @@ impl Writer {
         matches!(verified, Some(Err(DirectoryError::Replaced { .. })))
     }
 
-    /// Starts another locker if the lock file has changed: the old one waits for a deleted file's lock, which says
-    /// nothing about the present one.
+    /// Starts another locker if the lock file has changed: the old one waits for a deleted file's
+    /// lock, which says nothing about the present one.
     pub(super) fn replace_locker(&mut self) -> Result<(), BoardError> {
         if let Some(board) = &self.board
             && self.locker.as_ref().is_none_or(|locker| locker.generation != board.lock_generation)
@@ -58,8 +59,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Releases both locks, except the journal's while the locker waits for it: that thread may have it already,
-    /// through the same handle, and its answer will come.
+    /// Releases both locks, except the journal's while the locker waits for it: that thread may
+    /// have it already, through the same handle, and its answer will come.
     pub(super) fn release_unless_awaited(&self) {
         let Some(board) = &self.board else { return };
         board.lock.release_state_file();
@@ -81,12 +82,15 @@ impl Writer {
         caught_up
     }
 
-    /// Catches up, after putting the board back if it is gone. `has_lock` is set if the lock was taken for that.
+    /// Catches up, after putting the board back if it is gone. `has_lock` is set if the lock was
+    /// taken for that.
     pub(super) fn catch_up_or_regain(&mut self, has_lock: &mut bool) -> Result<(), BoardError> {
         for _ in 0..REGAINED_AT_MOST {
             match self.catch_up() {
                 // Whatever the error is called: what is gone cannot be read.
-                Err(error) if self.unwritable.is_none() && (can_be_regained(&error) || self.is_gone()) => {
+                Err(error)
+                    if self.unwritable.is_none() && (can_be_regained(&error) || self.is_gone()) =>
+                {
                     if self.leaves_it() {
                         return Err(error);
                     }
@@ -100,7 +104,8 @@ impl Writer {
     }
 }
 
-/// Whether the board can be put back after this error: a running process knows what the files have lost.
+/// Whether the board can be put back after this error: a running process knows what the files have
+/// lost.
 fn can_be_regained(error: &BoardError) -> bool {
     matches!(error, BoardError::Directory(DirectoryError::Replaced { .. })) || error.is_damage()
 }

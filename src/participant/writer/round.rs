@@ -1,11 +1,13 @@
-//! A round completes all commits since the last one: the journal's write-ahead log is synced, the state file is
-//! replaced, and then everything that depends on the two leaves: answers, refusals, reads and the feed's events.
+//! A round completes all commits since the last one: the journal's write-ahead log is synced, the
+//! state file is replaced, and then everything that depends on the two leaves: answers, refusals,
+//! reads and the feed's events.
 //!
-//! A commit releases the journal's lock before its events are durable, so that others append while this process waits
-//! for the disk. A round holds the state file's lock. If others append, it takes in their events, too, so a process
-//! that has waited for that lock usually finds its own events durable and shown, and has nothing left to do. The state
-//! file is put in place after the sync of the log, and is written during it: with several callers, or if others append,
-//! another thread waits for the disk meanwhile.
+//! A commit releases the journal's lock before its events are durable, so that others append while
+//! this process waits for the disk. A round holds the state file's lock. If others append, it takes
+//! in their events, too, so a process that has waited for that lock usually finds its own events
+//! durable and shown, and has nothing left to do. The state file is put in place after the sync of
+//! the log, and is written during it: with several callers, or if others append, another thread
+//! waits for the disk meanwhile.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +28,8 @@ use crate::state::event::Recorded;
 use crate::state::time::Timestamp;
 use crate::statefile::Unplaced;
 
-/// A yield longer than this means that the CPU went to unrelated work, not to another process's append.
+/// A yield longer than this means that the CPU went to unrelated work, not to another process's
+/// append.
 const LONGEST_YIELD: Duration = Duration::from_millis(2);
 /// Slow yields in a row after which yielding pauses for a second.
 const OUTRUN: u32 = 3;
@@ -39,7 +42,8 @@ pub(super) struct Rounds {
     held: VecDeque<Held>,
     /// Events that the feed does not have yet, ordered by `seq`.
     unpublished: Vec<Recorded>,
-    /// The seq that the next round must make durable and the state file must show; none if no round is owed.
+    /// The seq that the next round must make durable and the state file must show; none if no
+    /// round is owed.
     owed: Option<u64>,
     /// What becomes of a hand edit at the end of that round.
     verdict: Option<Verdict>,
@@ -73,16 +77,16 @@ struct Round {
 }
 
 impl Rounds {
-    pub fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.held.len()
     }
 
-    pub fn is_under_way(&self) -> bool {
+    pub(super) fn is_under_way(&self) -> bool {
         self.under_way.is_some()
     }
 
     /// Whether anything waits for a round to begin or to end.
-    pub fn is_owed(&self) -> bool {
+    pub(super) fn is_owed(&self) -> bool {
         self.owed.is_some()
     }
 
@@ -91,8 +95,8 @@ impl Rounds {
         self.is_owed() && self.waits_since.is_none()
     }
 
-    /// Yields once, so that another process about to append can join this round. Skipped after `OUTRUN` slow yields in
-    /// a row: then unrelated work holds the CPU.
+    /// Yields once, so that another process about to append can join this round. Skipped after
+    /// `OUTRUN` slow yields in a row: then unrelated work holds the CPU.
     fn let_others_append(&mut self) {
         if self.outrun >= OUTRUN && !is_past(self.outrun_at) {
             return;
@@ -104,7 +108,7 @@ impl Rounds {
         self.outrun_at = is_outrun.then(Instant::now);
     }
 
-    pub fn note(&mut self, events: Vec<Recorded>) {
+    pub(super) fn note(&mut self, events: Vec<Recorded>) {
         self.unpublished.extend(events);
     }
 }
@@ -114,12 +118,13 @@ impl Writer {
     pub(super) fn owe(&mut self, answers: Answers, verdict: Option<Verdict>) {
         let Some(seq) = self.board.as_ref().map(|board| board.state.seq()) else { return };
         (self.rounds.owed, self.rounds.verdict) = (Some(seq), verdict);
-        let held = answers.into_iter().map(|(reply, answer)| Held { seq, reply, answer, read: false });
+        let held =
+            answers.into_iter().map(|(reply, answer)| Held { seq, reply, answer, read: false });
         self.rounds.held.extend(held);
     }
 
-    /// Answers now if everything in the replica is durable, else with the round that makes it so; if none is about to
-    /// begin, syncs here.
+    /// Answers now if everything in the replica is durable, else with the round that makes it so;
+    /// if none is about to begin, syncs here.
     pub(super) fn answer_read(&mut self, reply: oneshot::Sender<Answer>, answer: Answer) {
         if let Some(board) = &self.board
             && !board.is_settled()
@@ -134,7 +139,8 @@ impl Writer {
         answer_one(reply, answer);
     }
 
-    /// Makes durable what others have appended, and gives it to the feed, unless a round is about to do so.
+    /// Makes durable what others have appended, and gives it to the feed, unless a round is about
+    /// to do so.
     pub(in crate::participant) fn publish_seen(&mut self) {
         let Some(board) = self.board.as_ref().filter(|_| !self.rounds.is_soon()) else { return };
         match board.settle() {
@@ -151,8 +157,9 @@ impl Writer {
         self.feed.publish(events, seq);
     }
 
-    /// Has the kernel start writing the log, which the round that is about to begin will sync. Not while a round is
-    /// under way, nor if others append: they would write to the page that is on its way to the disk.
+    /// Has the kernel start writing the log, which the round that is about to begin will sync. Not
+    /// while a round is under way, nor if others append: they would write to the page that is
+    /// on its way to the disk.
     pub(super) fn hasten(&self) {
         if let Some(board) = &self.board
             && !self.rounds.is_under_way()
@@ -162,10 +169,11 @@ impl Writer {
         }
     }
 
-    /// Begins a round if one is owed and none is under way. If the lock of another process's round has only just been
-    /// asked for, the syncer will tell when it is free.
+    /// Begins a round if one is owed and none is under way. If the lock of another process's round
+    /// has only just been asked for, the syncer will tell when it is free.
     pub(super) fn advance(&mut self) {
-        let has_just_asked = self.rounds.awaits_turn.is_some_and(|asked| asked.elapsed() < BETWEEN_TRIES);
+        let has_just_asked =
+            self.rounds.awaits_turn.is_some_and(|asked| asked.elapsed() < BETWEEN_TRIES);
         if !self.rounds.is_under_way() && self.rounds.is_owed() && !has_just_asked {
             self.begin(false);
         }
@@ -195,7 +203,9 @@ impl Writer {
         while self.rounds.under_way.is_some() {
             let outcome = self.rounds.syncer.as_ref().and_then(Syncer::next_outcome);
             self.take_outcome(
-                outcome.unwrap_or_else(|| Outcome::Synced(Err(io::Error::other("the thread has ended")))),
+                outcome.unwrap_or_else(|| {
+                    Outcome::Synced(Err(io::Error::other("the thread has ended")))
+                }),
             );
         }
     }
@@ -211,8 +221,8 @@ impl Writer {
         }
     }
 
-    /// Tries again, once a second, to write a state file that could not be written. If another process's lock was the
-    /// reason, the syncer tells when that is free.
+    /// Tries again, once a second, to write a state file that could not be written. If another
+    /// process's lock was the reason, the syncer tells when that is free.
     pub(super) fn try_to_show(&mut self) {
         if self.rounds.awaits_turn.is_none() && is_past(self.rounds.tried_at) {
             self.rounds.tried_at = Some(Instant::now());
@@ -220,11 +230,16 @@ impl Writer {
         }
     }
 
-    /// Puts the state file back if it is missing or behind: it was deleted, or the process that was to show an event has
-    /// died. If another process holds the file's lock, that one is about to show it.
+    /// Puts the state file back if it is missing or behind: it was deleted, or the process that was
+    /// to show an event has died. If another process holds the file's lock, that one is about
+    /// to show it.
     pub(super) fn show_again(&mut self) {
-        let is_due = !self.rounds.is_owed() && !self.rounds.is_under_way() && self.unshown.is_none();
-        let Some(board) = self.board.as_ref().filter(|_| is_due && self.unwritable.is_none()) else { return };
+        let is_due =
+            !self.rounds.is_owed() && !self.rounds.is_under_way() && self.unshown.is_none();
+        let Some(board) = self.board.as_ref().filter(|_| is_due && self.unwritable.is_none())
+        else {
+            return;
+        };
         if !board.is_shown()
             && board.check_writable().is_ok()
             && matches!(board.lock.try_acquire_state_file(), Ok(true))
@@ -266,7 +281,9 @@ impl Writer {
     /// If another process has shown all that is owed, answers without a round, and returns true.
     fn tell_shown(&mut self) -> bool {
         let Some(board) = &self.board else { return false };
-        let shown = board.shown().filter(|shown| Some(*shown) >= self.rounds.owed && board.lock.verify().is_ok());
+        let shown = board
+            .shown()
+            .filter(|shown| Some(*shown) >= self.rounds.owed && board.lock.verify().is_ok());
         let Some(seq) = shown else { return false };
         board.settled(seq);
         // `settle_edits` acquires both locks, so this one may still be held.
@@ -297,7 +314,8 @@ impl Writer {
                 syncer.sync(log);
                 // While the syncer's thread wakes up.
                 self.hasten();
-                let prepared = self.board.as_mut().map_or(Ok(None), |board| board.prepare_show(left));
+                let prepared =
+                    self.board.as_mut().map_or(Ok(None), |board| board.prepare_show(left));
                 self.rounds.under_way = Some(Round { seq, prepared });
             }
             None => {
@@ -309,10 +327,13 @@ impl Writer {
         }
     }
 
-    /// Whether one caller makes one call after another and nobody else appends: then another thread would only make the
-    /// round longer.
+    /// Whether one caller makes one call after another and nobody else appends: then another thread
+    /// would only make the round longer.
     pub(super) fn is_alone(&self) -> bool {
-        !self.rounds.has_company && self.callers <= 1 && self.rounds.held.len() <= 1 && self.queue.is_empty()
+        !self.rounds.has_company
+            && self.callers <= 1
+            && self.rounds.held.len() <= 1
+            && self.queue.is_empty()
     }
 
     fn syncer(&mut self) -> Option<&Syncer> {
@@ -332,8 +353,8 @@ impl Writer {
         }
     }
 
-    /// Has the syncer wait for the state file's lock, and goes on without a state file after `LOCK_PATIENCE`. The
-    /// syncer still reports then when the lock is free.
+    /// Has the syncer wait for the state file's lock, and goes on without a state file after
+    /// `LOCK_PATIENCE`. The syncer still reports then when the lock is free.
     fn wait_for_turn(&mut self) {
         // If this fails, it is tried again soon.
         if self.rounds.awaits_turn.is_none()
@@ -348,7 +369,8 @@ impl Writer {
         let since = *self.rounds.waits_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= LOCK_PATIENCE {
             let holder = self.board.as_ref().and_then(|board| board.lock.state_file_holder());
-            let holder = holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+            let holder =
+                holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
             self.go_without(&format!("its lock is held by {holder}"));
         }
     }
@@ -362,10 +384,12 @@ impl Writer {
         self.conclude(seq, settled, None);
     }
 
-    /// If the board's files were deleted, puts the board back, with what was committed to the deleted journal, and
-    /// shows that.
+    /// If the board's files were deleted, puts the board back, with what was committed to the
+    /// deleted journal, and shows that.
     fn regain_if_gone(&mut self) -> Result<(), BoardError> {
-        let Some(board) = self.board.as_ref().filter(|board| board.lock.verify().is_err()) else { return Ok(()) };
+        let Some(board) = self.board.as_ref().filter(|board| board.lock.verify().is_err()) else {
+            return Ok(());
+        };
         // Before waiting for the journal's lock, whose holder may be waiting for this one.
         board.lock.release_state_file();
         let regained = self.regain();
@@ -396,9 +420,10 @@ impl Writer {
                 return;
             }
             let settled = settled.and(self.regain_if_gone());
-            // If the files could not be checked and are there all the same, the board was not put back, so the state
-            // file does not show this round.
-            let unseen = verified.err().filter(|error| !matches!(error, DirectoryError::Replaced { .. }));
+            // If the files could not be checked and are there all the same, the board was not put
+            // back, so the state file does not show this round.
+            let unseen =
+                verified.err().filter(|error| !matches!(error, DirectoryError::Replaced { .. }));
             self.unshown = unseen.map(|error| error.to_string()).or(self.unshown.take());
             return self.conclude(seq, settled, None);
         }
@@ -416,10 +441,9 @@ impl Writer {
         match settled {
             Ok(()) => {
                 let name = self.file_name();
-                let unshown = self
-                    .unshown
-                    .as_ref()
-                    .map(|error| format!("done and in the journal, but {name} could not be written: {error}"));
+                let unshown = self.unshown.as_ref().map(|error| {
+                    format!("done and in the journal, but {name} could not be written: {error}")
+                });
                 for warning in warning.into_iter().chain(unshown) {
                     self.warn(seq, &warning);
                 }
@@ -427,7 +451,8 @@ impl Writer {
             }
             Err(error) => {
                 let error = std::sync::Arc::new(error);
-                for held in self.rounds.held.iter_mut().filter(|held| held.seq <= seq && !held.read) {
+                for held in self.rounds.held.iter_mut().filter(|held| held.seq <= seq && !held.read)
+                {
                     held.answer = Err(CallError::Failed(std::sync::Arc::clone(&error)));
                 }
                 self.failed_at = Some(Instant::now());
@@ -462,8 +487,8 @@ impl Writer {
         self.rounds.owed = self.rounds.owed.filter(|owed| *owed > seq);
         let told = self.rounds.held.partition_point(|held| held.seq <= seq);
         let told: Vec<_> = self.rounds.held.drain(..told).collect();
-        // A process that ends with its answer must look for hand edits and do its upkeep first; in any other nobody
-        // waits for that.
+        // A process that ends with its answer must look for hand edits and do its upkeep first; in
+        // any other nobody waits for that.
         if self.stay == Stay::Brief {
             if self.failed_at.is_none() {
                 self.settle_edits();

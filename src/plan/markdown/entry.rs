@@ -4,14 +4,14 @@ use crate::state::plan::Stated;
 
 /// A line that is an entry of a list, or has a box.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry<'t> {
+pub(crate) struct Entry<'t> {
     pub mark: Option<Mark>,
     pub text: &'t str,
 }
 
 /// A box, and what it says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mark {
+pub(crate) struct Mark {
     pub status: Stated,
     /// The box as written, if Markdown does not say what it means.
     pub unusual: Option<String>,
@@ -27,17 +27,17 @@ const CANCELLED: &str = "❌✗✘🚫";
 const IN_COLOUR: char = '\u{fe0f}';
 
 /// White space, and what takes no room at all.
-pub fn is_blank(c: char) -> bool {
+pub(crate) fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}')
 }
 
 /// The text without white space at either end.
-pub fn trimmed(text: &str) -> &str {
+pub(crate) fn trimmed(text: &str) -> &str {
     text.trim_matches(is_blank)
 }
 
 /// The column in which the line's text begins, and the text from there on.
-pub fn indented(line: &str) -> (usize, &str) {
+pub(crate) fn indented(line: &str) -> (usize, &str) {
     let mut column = 0;
     for (at, c) in line.char_indices() {
         match c {
@@ -50,7 +50,7 @@ pub fn indented(line: &str) -> (usize, &str) {
 }
 
 /// Reads a line, without its indent, as an entry.
-pub fn entry(text: &str) -> Option<Entry<'_>> {
+pub(crate) fn entry(text: &str) -> Option<Entry<'_>> {
     if is_rule(text) {
         return None;
     }
@@ -58,9 +58,15 @@ pub fn entry(text: &str) -> Option<Entry<'_>> {
         Some(after) => {
             let after = after.trim_start_matches(is_blank);
             // Struck out with its box, an entry is one that is struck out.
-            let struck = after.strip_prefix("~~").and_then(|struck| mark(struck)).filter(|_| after.ends_with("~~"));
+            let struck = after
+                .strip_prefix("~~")
+                .and_then(|struck| mark(struck))
+                .filter(|_| after.ends_with("~~"));
             if let Some((mark, _)) = struck {
-                return Some(Entry { mark: Some(Mark { status: Stated::Obsolete, ..mark }), text: unstruck(after) });
+                return Some(Entry {
+                    mark: Some(Mark { status: Stated::Obsolete, ..mark }),
+                    text: unstruck(after),
+                });
             }
             let (mark, text) = mark(after).map_or((None, after), |(mark, text)| (Some(mark), text));
             Some(Entry { mark, text: trimmed(text) })
@@ -68,7 +74,8 @@ pub fn entry(text: &str) -> Option<Entry<'_>> {
         None => {
             let (mark, after) = mark(text)?;
             // A word in brackets may begin a sentence, and empty ones may be named in it.
-            let is_box = !text.starts_with("[]") && (after.starts_with(is_blank) || !text.starts_with('['));
+            let is_box =
+                !text.starts_with("[]") && (after.starts_with(is_blank) || !text.starts_with('['));
             let text = trimmed(after);
             (is_box && !text.is_empty()).then_some(Entry { mark: Some(mark), text })
         }
@@ -82,14 +89,14 @@ fn unstruck(text: &str) -> &str {
 }
 
 /// A line between two parts of a text, as `---`.
-pub fn is_rule(text: &str) -> bool {
+pub(crate) fn is_rule(text: &str) -> bool {
     let mut marks = text.chars().filter(|c| !is_blank(*c));
     let first = marks.next().filter(|first| "-*_".contains(*first));
     first.is_some_and(|first| marks.clone().count() >= 2 && marks.all(|mark| mark == first))
 }
 
 /// The text after a bullet or number, which has a space or a box behind it.
-pub fn bullet(text: &str) -> Option<&str> {
+pub(crate) fn bullet(text: &str) -> Option<&str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let after = match digits {
         0 => text.strip_prefix(|c| BULLETS.contains(c))?,
@@ -101,7 +108,7 @@ pub fn bullet(text: &str) -> Option<&str> {
 }
 
 /// The box at the beginning of the text, and the text behind it.
-pub fn mark(text: &str) -> Option<(Mark, &str)> {
+pub(crate) fn mark(text: &str) -> Option<(Mark, &str)> {
     let first = text.chars().next()?;
     let symbol = |status, unusual: Option<char>| {
         let after = text[first.len_utf8()..].trim_start_matches(IN_COLOUR);
@@ -131,7 +138,8 @@ pub fn mark(text: &str) -> Option<(Mark, &str)> {
         _ => return None,
     };
     // A star right behind the box says that the task is optional.
-    let after = after.strip_prefix('*').filter(|after| after.starts_with(is_blank)).unwrap_or(after);
+    let after =
+        after.strip_prefix('*').filter(|after| after.starts_with(is_blank)).unwrap_or(after);
     Some((Mark { status, unusual }, after))
 }
 
@@ -179,13 +187,18 @@ mod tests {
         ];
         for (text, status) in cases {
             let found = entry(text).unwrap_or_else(|| panic!("{text}"));
-            assert_eq!((found.mark.map(|mark| mark.status), found.text), (Some(status), "a"), "{text}");
+            assert_eq!(
+                (found.mark.map(|mark| mark.status), found.text),
+                (Some(status), "a"),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn links_rules_and_words_are_not_boxes() {
-        for text in ["- [x](a.md) b", "- [1] docs", "- [ab] c", "- plain", "1. plain", "• plain"] {
+        for text in ["- [x](a.md) b", "- [1] docs", "- [ab] c", "- plain", "1. plain", "• plain"]
+        {
             assert_eq!(entry(text).unwrap_or_else(|| panic!("{text}")).mark, None, "{text}");
         }
         for text in [

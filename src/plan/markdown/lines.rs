@@ -1,5 +1,6 @@
-//! The lines of a text, and what each of them is. It is read line by line, because what people write is only near to
-//! Markdown: to a parser of the standard, a box without a bullet or below `<details>` is text.
+//! The lines of a text, and what each of them is. It is read line by line, because what people
+//! write is only near to Markdown: to a parser of the standard, a box without a bullet or below
+//! `<details>` is text.
 
 use std::sync::LazyLock;
 
@@ -8,13 +9,15 @@ use regex::Regex;
 use super::entry::{Entry, Mark, entry, indented, is_blank, is_rule, mark, trimmed};
 
 /// Info string of a code block that is a description, whatever it looks like.
-pub const VERBATIM: &str = "description";
+pub(crate) const VERBATIM: &str = "description";
 
-static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^</?[A-Za-z][A-Za-z0-9-]*(?:\s[^<>]*)?/?>").ok());
+static TAG: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^</?[A-Za-z][A-Za-z0-9-]*(?:\s[^<>]*)?/?>").ok());
 static UNDERLINE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(=+|-{2,})\s*$").ok());
-static DELIMITER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?$").ok());
+static DELIMITER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?$").ok());
 
-pub struct Line<'t> {
+pub(crate) struct Line<'t> {
     /// Number in the text, from 1.
     pub number: usize,
     pub raw: &'t str,
@@ -24,7 +27,7 @@ pub struct Line<'t> {
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Kind<'t> {
+pub(crate) enum Kind<'t> {
     Blank,
     /// A line of a code block, with its fences. `Some` in one whose text is a description.
     Code(Option<Verbatim>),
@@ -45,7 +48,7 @@ pub enum Kind<'t> {
 
 /// Part of a code block that is a description.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verbatim {
+pub(crate) enum Verbatim {
     Fence,
     Content,
 }
@@ -57,9 +60,9 @@ struct Block {
     is_code: bool,
 }
 
-/// Reads the lines of a text from the line after `front` on. With them come the numbers of lines in code that never
-/// ends, or that only its indent makes code, if they look like items.
-pub fn lines(text: &str, front: usize) -> (Vec<Line<'_>>, Vec<usize>) {
+/// Reads the lines of a text from the line after `front` on. With them come the numbers of lines in
+/// code that never ends, or that only its indent makes code, if they look like items.
+pub(crate) fn lines(text: &str, front: usize) -> (Vec<Line<'_>>, Vec<usize>) {
     let raws: Vec<&str> = text.lines().collect();
     let mut scan = Scan {
         raws: &raws,
@@ -150,12 +153,15 @@ impl<'t> Scan<'_, 't> {
     /// True if the last line is blank, a heading or code, or there is none.
     fn is_after_gap(&self) -> bool {
         let last = self.lines.last().map(|line| &line.kind);
-        last.is_none_or(|kind| matches!(kind, Kind::Blank | Kind::Hidden | Kind::Heading { .. } | Kind::Code(_)))
+        last.is_none_or(|kind| {
+            matches!(kind, Kind::Blank | Kind::Hidden | Kind::Heading { .. } | Kind::Code(_))
+        })
     }
 
     /// The block that begins in a line. Each end is looked for in vain only once.
     fn block(&mut self, at: usize, text: &str) -> Option<Block> {
-        let inside = entry(text).filter(|entry| entry.mark.is_none()).map_or(text, |entry| entry.text);
+        let inside =
+            entry(text).filter(|entry| entry.mark.is_none()).map_or(text, |entry| entry.text);
         if let Some((fence, length, info)) = fence(inside) {
             return Some(self.code(at, (fence, length), info == VERBATIM));
         }
@@ -169,7 +175,9 @@ impl<'t> Scan<'_, 't> {
         if self.unclosed.contains(&closing) {
             return None;
         }
-        let Some(end) = (at..self.raws.len()).find(|line| self.raws[*line].to_lowercase().contains(closing)) else {
+        let Some(end) =
+            (at..self.raws.len()).find(|line| self.raws[*line].to_lowercase().contains(closing))
+        else {
             self.unclosed.push(closing);
             return None;
         };
@@ -180,22 +188,30 @@ impl<'t> Scan<'_, 't> {
     fn code(&mut self, at: usize, (mark, length): (char, usize), verbatim: bool) -> Block {
         let closes = |line: &usize| {
             let (_, text, _) = unquoted(self.raws[*line]);
-            fence(text).is_some_and(|(other, long, info)| other == mark && long >= length && info.is_empty())
+            fence(text).is_some_and(|(other, long, info)| {
+                other == mark && long >= length && info.is_empty()
+            })
         };
         let end = (at + 1..self.raws.len()).find(closes);
         let is_item = |line: &usize| looks_like_item(self.raws[*line]);
         if end.is_none() {
             self.doubtful.extend((at + 1..self.raws.len()).filter(is_item).map(|line| line + 1));
         }
-        Block { end: end.unwrap_or(self.raws.len() - 1), verbatim: verbatim && end.is_some(), is_code: true }
+        Block {
+            end: end.unwrap_or(self.raws.len() - 1),
+            verbatim: verbatim && end.is_some(),
+            is_code: true,
+        }
     }
 
-    /// A line of a table: one with bars, in a table with a line below its first row, or with a bar at its beginning.
+    /// A line of a table: one with bars, in a table with a line below its first row, or with a bar
+    /// at its beginning.
     fn table(&self, at: usize, text: &str) -> Option<Kind<'t>> {
         let has_cells = |text: &str| text.contains('|') && trimmed(text) != "|";
         let is_delimiter = |line: usize| {
             let text = self.raws.get(line).map_or("", |raw| unquoted(raw).1);
-            text.contains('|') && DELIMITER.as_ref().is_some_and(|delimiter| delimiter.is_match(text))
+            text.contains('|')
+                && DELIMITER.as_ref().is_some_and(|delimiter| delimiter.is_match(text))
         };
         let in_table = matches!(self.lines.last().map(|line| &line.kind), Some(Kind::Row { .. }));
         let is_first = !in_table && has_cells(text) && is_delimiter(at + 1);
@@ -203,14 +219,19 @@ impl<'t> Scan<'_, 't> {
             () if in_table && is_delimiter(at) => Some(Kind::Row { names: true }),
             () if is_first => Some(Kind::Row { names: true }),
             () if text.starts_with('|') && has_cells(text) => Some(Kind::Row { names: false }),
-            () if in_table && has_cells(text) && entry(text).is_none() => Some(Kind::Row { names: false }),
+            () if in_table && has_cells(text) && entry(text).is_none() => {
+                Some(Kind::Row { names: false })
+            }
             () => None,
         }
     }
 
     /// The level of the heading whose text is this line, if the next one underlines it.
     fn underlined(&self, at: usize) -> Option<usize> {
-        let is_alone = self.lines.last().is_none_or(|line| !matches!(line.kind, Kind::Text(_) | Kind::Entry(_)));
+        let is_alone = self
+            .lines
+            .last()
+            .is_none_or(|line| !matches!(line.kind, Kind::Text(_) | Kind::Entry(_)));
         let next = self.raws.get(at + 1).filter(|_| is_alone)?;
         UNDERLINE.as_ref()?.is_match(next).then(|| if next.starts_with('=') { 1 } else { 2 })
     }
@@ -221,7 +242,8 @@ fn looks_like_item(raw: &str) -> bool {
     entry(unquoted(raw).1).is_some_and(|entry| entry.mark.is_some())
 }
 
-/// The line's column, its text without the marks of a quotation and without tags, and whether it is quoted.
+/// The line's column, its text without the marks of a quotation and without tags, and whether it is
+/// quoted.
 fn unquoted(raw: &str) -> (usize, &str, bool) {
     let (mut column, mut text) = indented(raw);
     let mut is_quoted = false;
@@ -244,15 +266,18 @@ fn untagged<'t>(raw: &str, text: &'t str) -> &'t str {
     while indented(raw).1.starts_with('<')
         && text.ends_with('>')
         && let Some(at) = text.rfind("</")
-        && TAG.as_ref().is_some_and(|tag| tag.find(&text[at..]).is_some_and(|tag| tag.end() == text.len() - at))
+        && TAG.as_ref().is_some_and(|tag| {
+            tag.find(&text[at..]).is_some_and(|tag| tag.end() == text.len() - at)
+        })
     {
         text = text[..at].trim_end_matches(is_blank);
     }
     text
 }
 
-/// The column in which the line's text begins, behind the marks of a quotation and tags, and that text.
-pub fn opening(raw: &str) -> (usize, &str) {
+/// The column in which the line's text begins, behind the marks of a quotation and tags, and that
+/// text.
+pub(crate) fn opening(raw: &str) -> (usize, &str) {
     let (column, text, _) = unquoted(raw);
     (column, text)
 }
@@ -299,12 +324,13 @@ fn heading(text: &str) -> Option<(usize, &str)> {
 }
 
 fn marked(text: &str) -> (Option<Mark>, &str) {
-    let found = mark(text).filter(|(_, after)| after.starts_with(is_blank) && !trimmed(after).is_empty());
+    let found =
+        mark(text).filter(|(_, after)| after.starts_with(is_blank) && !trimmed(after).is_empty());
     found.map_or((None, text), |(mark, after)| (Some(mark), trimmed(after)))
 }
 
 /// The cells of a row.
-pub fn cells(raw: &str) -> Vec<&str> {
+pub(crate) fn cells(raw: &str) -> Vec<&str> {
     let text = unquoted(raw).1;
     let text = text.strip_prefix('|').unwrap_or(text);
     let text = text.strip_suffix('|').filter(|inside| !inside.ends_with('\\')).unwrap_or(text);

@@ -1,7 +1,7 @@
-//! Plans as people write them: headings, checklists, lists and tables. `outline` says what is an item; here the items
-//! get their texts, fields and places.
+//! Plans as people write them: headings, checklists, lists and tables. `outline` says what is an
+//! item; here the items get their texts, fields and places.
 
-pub mod entry;
+pub(crate) mod entry;
 mod field;
 mod lines;
 mod outline;
@@ -9,19 +9,23 @@ mod outline;
 use std::collections::BTreeSet;
 
 use super::front;
-use super::{Draft, Found, Given, files, is_something, limit, list, named_file, path_and_title, says_none};
+use super::{
+    Draft, Found, Given, files, is_something, limit, list, named_file, path_and_title, says_none,
+};
 use crate::state::plan::{Item, Problem, Remark, Skipped, Stated, one_line, shortened};
 use entry::{Mark, mark, trimmed};
-pub use field::field;
+pub(super) use field::field;
 use field::{continues, fits, is_ambiguous, is_dependency, is_left_open, is_list};
 use lines::Verbatim;
-pub use lines::{Kind, Line, VERBATIM, cells, lines, opening};
+pub(super) use lines::{Kind, Line, VERBATIM, cells, lines, opening};
 use outline::{Outline, Role};
 
 /// Reads a plan. `known` are the lines of headings that are items even without a mark.
-pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> {
+pub(super) fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> {
     let (lines, doubtful) = lines(text, front::lines(text));
-    let is_mark = |line: &&Line<'_>| matches!(line.kind, Kind::Heading { .. } | Kind::Entry(_) | Kind::Row { .. });
+    let is_mark = |line: &&Line<'_>| {
+        matches!(line.kind, Kind::Heading { .. } | Kind::Entry(_) | Kind::Row { .. })
+    };
     let marked = lines.iter().filter(is_mark).count();
     if marked > MARKS * limit::PLAN_ITEMS.max {
         return Err(vec![super::over(1, limit::PLAN_ITEMS, marked)]);
@@ -43,7 +47,11 @@ pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> 
     let raws: Vec<&str> = if doubtful.is_empty() { Vec::new() } else { text.lines().collect() };
     for number in doubtful {
         let title = trimmed(raws.get(number - 1).copied().unwrap_or_default());
-        reading.skipped.push(Skipped { line: number, title: shortened(title, limit::TITLE.max), level: None });
+        reading.skipped.push(Skipped {
+            line: number,
+            title: shortened(title, limit::TITLE.max),
+            level: None,
+        });
     }
     reading.skipped.sort_by_key(|one| one.line);
     let Reading { title, drafts, skipped, remarks, .. } = reading;
@@ -125,7 +133,10 @@ impl<'t> Reading<'_, 't> {
             }
             self.after_gap = matches!(line.kind, Kind::Blank | Kind::Hidden | Kind::Heading { .. });
             if let Some(owner) = self.owner() {
-                self.drafts[owner].item.lines.extend(self.lines[start..=at].iter().map(|line| line.number));
+                self.drafts[owner]
+                    .item
+                    .lines
+                    .extend(self.lines[start..=at].iter().map(|line| line.number));
             }
             at += 1;
         }
@@ -141,7 +152,8 @@ impl<'t> Reading<'_, 't> {
             self.open.clear();
             return;
         }
-        let is_above = |open: &Open| matches!(open, Open::Heading { level: above, .. } if *above < level);
+        let is_above =
+            |open: &Open| matches!(open, Open::Heading { level: above, .. } if *above < level);
         self.open.retain(is_above);
         if !is_item {
             let levels = self.open.len() + 1;
@@ -163,29 +175,44 @@ impl<'t> Reading<'_, 't> {
         if role == Role::Value {
             return self.value(at);
         }
-        let is_below_value = role == Role::Text && self.begun.as_ref().is_some_and(|begun| begun.has_values);
+        let is_below_value =
+            role == Role::Text && self.begun.as_ref().is_some_and(|begun| begun.has_values);
         if !is_below_value {
             self.forget_field();
         }
-        self.open.retain(|open| !matches!(open, Open::Entry { column, .. } if column + 2 > line.column));
+        self.open
+            .retain(|open| !matches!(open, Open::Entry { column, .. } if column + 2 > line.column));
         match role {
             Role::Item => {
                 let draft = self.add(line.number, entry.mark.clone(), entry.text);
-                self.open.push(Open::Entry { column: line.column, width: width(line.raw), draft: Some(draft) });
+                self.open.push(Open::Entry {
+                    column: line.column,
+                    width: width(line.raw),
+                    draft: Some(draft),
+                });
             }
             Role::Field => {
                 let (name, value) = field(entry.text).unwrap_or_default();
                 let last = self.field(&name, value, at);
-                self.open.push(Open::Entry { column: line.column, width: width(line.raw), draft: None });
+                self.open.push(Open::Entry {
+                    column: line.column,
+                    width: width(line.raw),
+                    draft: None,
+                });
                 return last;
             }
             Role::Text | Role::Value => {
-                let is_of_item = self.open.iter().any(|open| matches!(open, Open::Entry { draft: Some(_), .. }));
+                let is_of_item =
+                    self.open.iter().any(|open| matches!(open, Open::Entry { draft: Some(_), .. }));
                 if !is_of_item {
                     self.skip(at, entry.text);
                 }
                 self.describe(line.raw);
-                self.open.push(Open::Entry { column: line.column, width: width(line.raw), draft: None });
+                self.open.push(Open::Entry {
+                    column: line.column,
+                    width: width(line.raw),
+                    draft: None,
+                });
             }
         }
         at
@@ -214,20 +241,24 @@ impl<'t> Reading<'_, 't> {
         let whole = one_line(&whole);
         let value = whole.trim_matches('`').trim();
         if name == "files" {
-            let file = named_file(&whole).or_else(|| Some(value).filter(|value| !value.contains(char::is_whitespace)));
+            let file = named_file(&whole)
+                .or_else(|| Some(value).filter(|value| !value.contains(char::is_whitespace)));
             let has_more = matches!(self.lines.get(last + 1), Some(next) if next.column > line.column + 1 && !matches!(next.kind, Kind::Blank));
             if has_more || file != Some(value) {
                 (at..=last).for_each(|line| self.describe(self.lines[line].raw));
             }
-            self.extend(&name, file.filter(|file| is_something(file)).map(str::to_owned).into_iter().collect());
+            self.extend(
+                &name,
+                file.filter(|file| is_something(file)).map(str::to_owned).into_iter().collect(),
+            );
         } else if is_something(value) {
             self.extend(&name, vec![value.to_owned()]);
         }
         last
     }
 
-    /// Reads a row of a table. A box in any cell makes it an item, whose title stands behind the box or in the first
-    /// other cell with words.
+    /// Reads a row of a table. A box in any cell makes it an item, whose title stands behind the
+    /// box or in the first other cell with words.
     fn row(&mut self, at: usize, names: bool) {
         let line = &self.lines[at];
         let found = cells(line.raw);
@@ -238,15 +269,23 @@ impl<'t> Reading<'_, 't> {
             }
             return self.describe(line.raw);
         }
-        let first_of_table = !matches!(at.checked_sub(1).map(|at| &self.lines[at].kind), Some(Kind::Row { .. }));
+        let first_of_table =
+            !matches!(at.checked_sub(1).map(|at| &self.lines[at].kind), Some(Kind::Row { .. }));
         if first_of_table {
             self.columns.clear();
         }
         let Some((place, (mark, after))) =
             found.iter().enumerate().find_map(|(place, cell)| Some((place, mark(cell)?)))
         else {
-            if !is_delimiter && !self.open.iter().any(|open| matches!(open, Open::Entry { draft: Some(_), .. })) {
-                let title = found.iter().filter(|cell| !cell.is_empty()).copied().collect::<Vec<_>>().join(" | ");
+            if !is_delimiter
+                && !self.open.iter().any(|open| matches!(open, Open::Entry { draft: Some(_), .. }))
+            {
+                let title = found
+                    .iter()
+                    .filter(|cell| !cell.is_empty())
+                    .copied()
+                    .collect::<Vec<_>>()
+                    .join(" | ");
                 self.skip(at, &title);
             }
             return self.describe(line.raw);
@@ -255,17 +294,32 @@ impl<'t> Reading<'_, 't> {
         let has_words = |cell: &str| cell.chars().any(char::is_alphabetic);
         let wanted = |name: &String| {
             let name = name.to_lowercase();
-            ["task", "title", "what", "item", "step", "work", "description", "name", "todo", "story"]
-                .contains(&name.as_str())
+            [
+                "task",
+                "title",
+                "what",
+                "item",
+                "step",
+                "work",
+                "description",
+                "name",
+                "todo",
+                "story",
+            ]
+            .contains(&name.as_str())
         };
-        let named =
-            self.columns.iter().position(wanted).filter(|at| found.get(*at).is_some_and(|cell| has_words(cell)));
+        let named = self
+            .columns
+            .iter()
+            .position(wanted)
+            .filter(|at| found.get(*at).is_some_and(|cell| has_words(cell)));
         let others = (0..found.len()).find(|at| *at != place && has_words(found[*at]));
         let is_behind = has_words(trimmed(after));
         let title_at = if is_behind { place } else { named.or(others).unwrap_or(place) };
         let title = if is_behind { trimmed(after) } else { found[title_at] };
         let draft = self.add(line.number, Some(mark), title);
-        let rest = (0..found.len()).filter(|at| *at != title_at && *at != place && !found[*at].is_empty());
+        let rest =
+            (0..found.len()).filter(|at| *at != title_at && *at != place && !found[*at].is_empty());
         let described = rest.map(|at| match self.columns.get(at).filter(|name| !name.is_empty()) {
             Some(name) => format!("{name}: {}", found[at]),
             None => found[at].to_owned(),
@@ -307,7 +361,8 @@ impl<'t> Reading<'_, 't> {
     fn text(&mut self, at: usize, text: &'t str) -> usize {
         let line = &self.lines[at];
         let found = field(text);
-        let is_kept = self.begun.as_ref().is_some_and(|begun| !begun.has_values && begun.line.ends_with(','));
+        let is_kept =
+            self.begun.as_ref().is_some_and(|begun| !begun.has_values && begun.line.ends_with(','));
         if !is_kept {
             self.forget_field();
         }
@@ -317,21 +372,34 @@ impl<'t> Reading<'_, 't> {
         // Text below an entry that is text is none of the item's fields.
         let is_nested = matches!(self.open.last(), Some(Open::Entry { draft: None, .. }));
         if let Some((name, value)) = found.filter(|_| !is_nested) {
-            if matches!(name.as_str(), "files" | "tags" | "hints") || fits(&self.outline.names, &name, value) {
+            if matches!(name.as_str(), "files" | "tags" | "hints")
+                || fits(&self.outline.names, &name, value)
+            {
                 return self.field(&name, value, at);
             }
             if !is_ambiguous(&name) {
-                self.remark_on(line.number, format!("`{}` is not understood: it is kept as text", trimmed(text)));
+                self.remark_on(
+                    line.number,
+                    format!("`{}` is not understood: it is kept as text", trimmed(text)),
+                );
             }
         } else if is_nested {
             // Not looked at.
         } else if let Some(named) = field::worded(text).filter(|named| self.is_named(named)) {
             self.extend("depends", list(named));
             return at;
-        } else if let Some(named) = field::worded(text).filter(|_| !text.to_lowercase().starts_with("after")) {
-            self.remark_on(line.number, format!("\"{named}\" names no item: the line is kept as text"));
+        } else if let Some(named) =
+            field::worded(text).filter(|_| !text.to_lowercase().starts_with("after"))
+        {
+            self.remark_on(
+                line.number,
+                format!("\"{named}\" names no item: the line is kept as text"),
+            );
         } else if let Some(name) = field::other(text).filter(|_| self.owner().is_some()) {
-            self.remark_on(line.number, format!("`{name}` is not a field of an item: it is kept in the description"));
+            self.remark_on(
+                line.number,
+                format!("`{name}` is not a field of an item: it is kept in the description"),
+            );
         }
         self.describe(line.raw);
         at
@@ -365,7 +433,8 @@ impl<'t> Reading<'_, 't> {
         let line = &self.lines[at];
         self.set(name, &value, line.number);
         if is_list(name) && is_left_open(&value) {
-            self.begun = Some(Begun { name: name.to_owned(), line: line.raw.to_owned(), has_values: false });
+            self.begun =
+                Some(Begun { name: name.to_owned(), line: line.raw.to_owned(), has_values: false });
         }
         last
     }
@@ -427,9 +496,12 @@ impl<'t> Reading<'_, 't> {
         let status = mark.as_ref().map_or(Stated::Open, |mark| mark.status);
         if let Some(unusual) = mark.as_ref().and_then(|mark| mark.unusual.as_ref()) {
             let read = if status == Stated::Cancelled { "cancelled" } else { "not done" };
-            self.remarks.push(Remark { line, remark: format!("the mark {unusual} is read as {read}") });
+            self.remarks
+                .push(Remark { line, remark: format!("the mark {unusual} is read as {read}") });
         }
-        let description = Some(&whole).filter(|whole| whole.len() > title.len()).map(|whole| format!("{whole}\n\n"));
+        let description = Some(&whole)
+            .filter(|whole| whole.len() > title.len())
+            .map(|whole| format!("{whole}\n\n"));
         let item = Item { line, parent, path, title, description, status, ..Item::default() };
         let is_path_in_title = item.path.is_some();
         self.drafts.push(Draft { item, is_path_in_title, ..Draft::default() });
@@ -438,10 +510,14 @@ impl<'t> Reading<'_, 't> {
 
     /// Adds a line as it stands to the innermost open item, less the item's own indent.
     fn describe(&mut self, raw: &str) {
-        let column = self.open.iter().rev().find(|open| open.draft().is_some()).map_or(0, |open| match open {
-            Open::Heading { .. } => 0,
-            Open::Entry { column, width, .. } => column + width,
-        });
+        let column =
+            self.open.iter().rev().find(|open| open.draft().is_some()).map_or(
+                0,
+                |open| match open {
+                    Open::Heading { .. } => 0,
+                    Open::Entry { column, width, .. } => column + width,
+                },
+            );
         self.add_line(unindented(raw, column).trim_end());
     }
 

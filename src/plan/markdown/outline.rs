@@ -12,7 +12,7 @@ use crate::state::plan::{Names, words};
 
 /// The meaning of an entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Role {
+pub(super) enum Role {
     Item,
     /// `priority: 2`, or another field.
     Field,
@@ -22,7 +22,7 @@ pub enum Role {
     Text,
 }
 
-pub struct Outline {
+pub(super) struct Outline {
     pub headings: Vec<Heading>,
     /// By line. Lines that are not entries have none.
     pub roles: HashMap<usize, Role>,
@@ -31,7 +31,7 @@ pub struct Outline {
     pub names: Names,
 }
 
-pub struct Heading {
+pub(super) struct Heading {
     /// Index of its line.
     pub line: usize,
     pub level: usize,
@@ -117,7 +117,7 @@ struct Section {
     is_listed: bool,
 }
 
-pub fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>) -> Outline {
+pub(super) fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>) -> Outline {
     let mut reading = Reading {
         lines,
         names: names(lines),
@@ -138,8 +138,8 @@ pub fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>) -> Outline {
     Outline { headings: reading.headings, roles: reading.roles, title, names: reading.names }
 }
 
-/// What the headings and entries are called, before it is known which of them are items. Fields and their values are
-/// none.
+/// What the headings and entries are called, before it is known which of them are items. Fields and
+/// their values are none.
 fn names(lines: &[Line<'_>]) -> Names {
     let mut names = Names::default();
     let mut are_values = false;
@@ -147,9 +147,12 @@ fn names(lines: &[Line<'_>]) -> Names {
         let text = match &line.kind {
             Kind::Heading { text, .. } => text,
             Kind::Entry(entry) if entry.mark.is_some() => entry.text,
-            Kind::Entry(entry) if line.column < 2 && !are_values && field(entry.text).is_none() => entry.text,
+            Kind::Entry(entry) if line.column < 2 && !are_values && field(entry.text).is_none() => {
+                entry.text
+            }
             Kind::Text(text) => {
-                are_values = field(text).is_some_and(|(name, value)| is_list(&name) && is_left_open(value));
+                are_values =
+                    field(text).is_some_and(|(name, value)| is_list(&name) && is_left_open(value));
                 continue;
             }
             _ => continue,
@@ -162,16 +165,19 @@ fn names(lines: &[Line<'_>]) -> Names {
 
 fn headings(lines: &[Line<'_>]) -> Vec<Heading> {
     let of = |(number, line): (usize, &Line<'_>)| match &line.kind {
-        Kind::Heading { level, text, .. } => {
-            Some(Heading { line: number, level: *level, is_item: true, counted: counted(path_and_title(text).1) })
-        }
+        Kind::Heading { level, text, .. } => Some(Heading {
+            line: number,
+            level: *level,
+            is_item: true,
+            counted: counted(path_and_title(text).1),
+        }),
         _ => None,
     };
     lines.iter().enumerate().filter_map(of).collect()
 }
 
 /// True if any cell of the row has a box.
-pub fn has_box(raw: &str) -> bool {
+pub(super) fn has_box(raw: &str) -> bool {
     cells(raw).into_iter().any(|cell| mark(cell).is_some())
 }
 
@@ -184,7 +190,9 @@ fn introduced(lines: &[Line<'_>]) -> HashSet<usize> {
             Kind::Blank => {}
             Kind::Entry(_) if is_prose_below => drop(found.insert(number)),
             Kind::Entry(_) => {}
-            Kind::Text(text) => is_prose_below = text.trim_end_matches('*').ends_with(':') && is_prose(text),
+            Kind::Text(text) => {
+                is_prose_below = text.trim_end_matches('*').ends_with(':') && is_prose(text)
+            }
             _ => is_prose_below = false,
         }
     }
@@ -266,7 +274,15 @@ impl<'t> Reading<'_, 't> {
                 };
                 last.insert(parent, (has_box, group));
                 open.push(nodes.len());
-                nodes.push(Node { line: number, column: line.column, parent, section, has_box, leads: false, group });
+                nodes.push(Node {
+                    line: number,
+                    column: line.column,
+                    parent,
+                    section,
+                    has_box,
+                    leads: false,
+                    group,
+                });
             }
         }
         for number in (0..nodes.len()).rev() {
@@ -277,8 +293,9 @@ impl<'t> Reading<'_, 't> {
         nodes
     }
 
-    /// Finds entries that are fields, and values of a field before them. Entries are fields only if all of their list
-    /// are, because lists in prose have entries that begin with such a word, too. Dependencies are read from any entry.
+    /// Finds entries that are fields, and values of a field before them. Entries are fields only if
+    /// all of their list are, because lists in prose have entries that begin with such a word,
+    /// too. Dependencies are read from any entry.
     fn fields_and_values(&mut self) {
         let is_field = |reading: &Self, node: &Node| {
             let found = field(reading.text(node.line));
@@ -289,13 +306,16 @@ impl<'t> Reading<'_, 't> {
             *all.entry(node.group).or_insert(true) &= is_field(self, node);
         }
         let mut roles: Vec<Option<Role>> = vec![None; self.nodes.len()];
-        let mut by_line = self.nodes.iter().enumerate().map(|(number, node)| (node.line, number)).peekable();
+        let mut by_line =
+            self.nodes.iter().enumerate().map(|(number, node)| (node.line, number)).peekable();
         // The field whose values follow, the least column of one, and the column of the first.
         let mut begun: Option<(String, usize, Option<usize>)> = None;
         for (at, line) in self.lines.iter().enumerate() {
             match &line.kind {
                 Kind::Entry(_) => {
-                    let Some((_, number)) = by_line.next_if(|(line, _)| *line == at) else { continue };
+                    let Some((_, number)) = by_line.next_if(|(line, _)| *line == at) else {
+                        continue;
+                    };
                     let node = &self.nodes[number];
                     if node.has_box || node.leads {
                         begun = None;
@@ -303,8 +323,10 @@ impl<'t> Reading<'_, 't> {
                     }
                     let is_text = |parent: usize| {
                         let above = &self.nodes[parent];
-                        let is_item = above.has_box || above.leads || roles[parent] == Some(Role::Field);
-                        !is_item && (above.parent.is_some() || self.sections[above.section].has_boxes)
+                        let is_item =
+                            above.has_box || above.leads || roles[parent] == Some(Role::Field);
+                        !is_item
+                            && (above.parent.is_some() || self.sections[above.section].has_boxes)
                     };
                     let is_below_text = node.parent.is_some_and(is_text);
                     begun = begun.filter(|(_, least, _)| node.column >= *least);
@@ -313,13 +335,14 @@ impl<'t> Reading<'_, 't> {
                         if is_dependency(name) && field::names(&self.names, self.text(at)) {
                             self.dependencies.insert(at);
                         }
-                        roles[number] = Some(if node.column < first + 2 { Role::Value } else { Role::Text });
+                        roles[number] =
+                            Some(if node.column < first + 2 { Role::Value } else { Role::Text });
                         continue;
                     }
                     let found = field(self.text(at));
-                    let is_dependency = found
-                        .as_ref()
-                        .is_some_and(|(name, value)| is_dependency(name) && field::fits(&self.names, name, value));
+                    let is_dependency = found.as_ref().is_some_and(|(name, value)| {
+                        is_dependency(name) && field::fits(&self.names, name, value)
+                    });
                     if is_below_text || !(all.get(&node.group) == Some(&true) || is_dependency) {
                         continue;
                     }
@@ -330,17 +353,20 @@ impl<'t> Reading<'_, 't> {
                 }
                 Kind::Blank => {}
                 Kind::Text(text) => {
-                    let is_value =
-                        begun.as_ref().is_some_and(|(.., first)| first.is_some_and(|first| line.column > first));
+                    let is_value = begun
+                        .as_ref()
+                        .is_some_and(|(.., first)| first.is_some_and(|first| line.column > first));
                     if !is_value {
-                        let opens = field(text).filter(|(name, value)| self.begins(at, name, value));
+                        let opens =
+                            field(text).filter(|(name, value)| self.begins(at, name, value));
                         begun = opens.map(|(name, _)| (name, 0, None));
                     }
                 }
                 _ => begun = None,
             }
         }
-        let found = self.nodes.iter().zip(roles).filter_map(|(node, role)| Some((node.line, role?)));
+        let found =
+            self.nodes.iter().zip(roles).filter_map(|(node, role)| Some((node.line, role?)));
         self.roles.extend(found);
     }
 
@@ -349,7 +375,9 @@ impl<'t> Reading<'_, 't> {
         if !is_list(name) || !is_left_open(value) {
             return false;
         }
-        let below = self.lines[at + 1..].iter().take_while(|line| matches!(line.kind, Kind::Entry(_) | Kind::Blank));
+        let below = self.lines[at + 1..]
+            .iter()
+            .take_while(|line| matches!(line.kind, Kind::Entry(_) | Kind::Blank));
         let mut below = below.take(LOOKED_AT).filter_map(|line| match &line.kind {
             Kind::Entry(entry) if entry.mark.is_none() => Some(entry.text),
             _ => None,
@@ -361,9 +389,12 @@ impl<'t> Reading<'_, 't> {
     fn title(&self) -> Option<usize> {
         let tops = self.headings.iter().filter(|heading| heading.level == 1).count();
         let first = self.headings.first().filter(|first| first.level == 1 && tops == 1)?;
-        let Kind::Heading { mark: None, text, .. } = &self.lines[first.line].kind else { return None };
-        let has_more =
-            self.headings.len() > 1 || !self.nodes.is_empty() || self.sections.iter().any(|one| one.has_boxes);
+        let Kind::Heading { mark: None, text, .. } = &self.lines[first.line].kind else {
+            return None;
+        };
+        let has_more = self.headings.len() > 1
+            || !self.nodes.is_empty()
+            || self.sections.iter().any(|one| one.has_boxes);
         (path_and_title(text).0.is_none() && has_more).then_some(0)
     }
 
@@ -374,12 +405,14 @@ impl<'t> Reading<'_, 't> {
             let is_open = node.parent.is_none() && !self.roles.contains_key(&node.line);
             candidates[node.section] |= is_open && !self.introduced.contains(&node.line);
         }
-        let is_intro = |section: &Section| section.heading.is_none_or(|heading| Some(heading) == title);
+        let is_intro =
+            |section: &Section| section.heading.is_none_or(|heading| Some(heading) == title);
         for (section, is_candidate) in self.sections.iter_mut().zip(&candidates) {
             let is_prose = section.heading.is_some_and(|heading| {
                 matches!(&self.lines[self.headings[heading].line].kind, Kind::Heading { text, .. } if is_prose(text))
             });
-            section.is_listed = *is_candidate && !section.has_boxes && !is_intro(section) && !is_prose;
+            section.is_listed =
+                *is_candidate && !section.has_boxes && !is_intro(section) && !is_prose;
         }
         // What stands above everything else is an introduction, unless there is nothing else.
         let is_all = !self.sections.iter().any(|section| section.is_listed || section.has_boxes);
@@ -402,8 +435,9 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// Decides which headings are items. Where anything is marked as an item, headings with nothing marked at or below
-    /// them are prose. What only an item has below it, and being known as an item, count as marks, too.
+    /// Decides which headings are items. Where anything is marked as an item, headings with nothing
+    /// marked at or below them are prose. What only an item has below it, and being known as an
+    /// item, count as marks, too.
     fn decide_on_headings(&mut self, title: Option<usize>, known: &BTreeSet<usize>) {
         let count = self.headings.len();
         let has_path = |heading: &Heading| path_and_title(self.text(heading.line)).0.is_some();
@@ -425,7 +459,10 @@ impl<'t> Reading<'_, 't> {
             let marked: Vec<bool> = (0..count).map(marks).collect();
             for number in 0..count {
                 let level = self.headings[number].level;
-                let below = self.headings[number + 1..].iter().take_while(|other| other.level > level).count();
+                let below = self.headings[number + 1..]
+                    .iter()
+                    .take_while(|other| other.level > level)
+                    .count();
                 self.headings[number].is_item = marked[number..=number + below].contains(&true);
             }
         }
@@ -433,7 +470,8 @@ impl<'t> Reading<'_, 't> {
         if !is_marked {
             for number in 0..count {
                 let is_noted = self.nodes.iter().any(|node| node.section == number + 1);
-                self.headings[number].is_item = !(is_noted && is_prose(self.text(self.headings[number].line)));
+                self.headings[number].is_item =
+                    !(is_noted && is_prose(self.text(self.headings[number].line)));
             }
         }
         if let Some(title) = title {
@@ -454,7 +492,8 @@ impl<'t> Reading<'_, 't> {
     /// True if a dependency, a priority or a status stands below the heading.
     fn is_described_as_item(&self, number: usize) -> bool {
         self.sections[number + 1].lines.clone().any(|line| {
-            let is_read = matches!(self.lines[line].kind, Kind::Text(_)) || self.roles.get(&line) == Some(&Role::Field);
+            let is_read = matches!(self.lines[line].kind, Kind::Text(_))
+                || self.roles.get(&line) == Some(&Role::Field);
             is_read && self.is_for_items(self.text(line)) || self.dependencies.contains(&line)
         })
     }
@@ -463,7 +502,10 @@ impl<'t> Reading<'_, 't> {
         field(line).is_some_and(|(name, value)| match name.as_str() {
             "priority" | "estimate" => field::fits(&self.names, &name, value),
             "status" => stated(value).is_some(),
-            name => is_dependency(name) && super::super::list(value).iter().any(|on| field::names(&self.names, on)),
+            name => {
+                is_dependency(name)
+                    && super::super::list(value).iter().any(|on| field::names(&self.names, on))
+            }
         })
     }
 }

@@ -5,15 +5,18 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-static BOX: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(\\?\[)[^\[\]\\]*(\\?\])|[☐⬜🔲◻□❏❑☑✅✔✓☒🗹❌✗✘🚫]\u{fe0f}?").ok());
+static BOX: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(\\?\[)[^\[\]\\]*(\\?\])|[☐⬜🔲◻□❏❑☑✅✔✓☒🗹❌✗✘🚫]\u{fe0f}?").ok()
+});
 
 /// Where the first box of `text` stands, and that box ticked or cleared.
-pub fn set(text: &str, is_done: bool) -> Option<(Range<usize>, String)> {
+pub(super) fn set(text: &str, is_done: bool) -> Option<(Range<usize>, String)> {
     let found = BOX.as_ref()?.captures(text)?;
     let whole = found.get(0)?;
     let mark = match (found.get(1), found.get(2)) {
-        (Some(open), Some(close)) => format!("{}{}{}", open.as_str(), if is_done { 'x' } else { ' ' }, close.as_str()),
+        (Some(open), Some(close)) => {
+            format!("{}{}{}", open.as_str(), if is_done { 'x' } else { ' ' }, close.as_str())
+        }
         _ => if is_done { "☑" } else { "☐" }.to_owned(),
     };
     Some((whole.range(), mark))
@@ -36,7 +39,10 @@ mod tests {
         ] {
             for (is_done, expected) in [(true, done), (false, open)] {
                 let (range, mark) = set(text, is_done).unwrap();
-                assert_eq!(format!("{}{mark}{}", &text[..range.start], &text[range.end..]), expected);
+                assert_eq!(
+                    format!("{}{mark}{}", &text[..range.start], &text[range.end..]),
+                    expected
+                );
             }
         }
         assert_eq!(set("- ", true), None);

@@ -1,5 +1,5 @@
-//! The text of an imported plan, with what has changed on the board since. Every line that still says what the board
-//! says stays as it is.
+//! The text of an imported plan, with what has changed on the board since. Every line that still
+//! says what the board says stays as it is.
 
 mod mark;
 mod page;
@@ -27,7 +27,10 @@ pub fn rewritten(state: &State, kept: &KeptText, import: &Import) -> Option<Stri
         lines: read.iter().map(|line| (line.number, line)).collect(),
         own: plan.items.iter().map(|item| item.line).collect(),
         of_parts: plan.of_parts(),
-        paths: matched.iter().filter_map(|one| Some((&one.task.id, one.task.path.as_deref()?))).collect(),
+        paths: matched
+            .iter()
+            .filter_map(|one| Some((&one.task.id, one.task.path.as_deref()?)))
+            .collect(),
         priorities: Vec::new(),
         page: Page::of(kept),
     };
@@ -35,7 +38,8 @@ pub fn rewritten(state: &State, kept: &KeptText, import: &Import) -> Option<Stri
         writing.item(number, one)?;
     }
     let new = writing.page.text();
-    let is_the_plan = || read_again(state, &new, import).is_some_and(|plan| state.is_no_news(&plan, import));
+    let is_the_plan =
+        || read_again(state, &new, import).is_some_and(|plan| state.is_no_news(&plan, import));
     (!writing.page.is_changed() || is_the_plan()).then_some(new)
 }
 
@@ -71,7 +75,8 @@ impl<'t> Writing<'_, 't> {
         let task = one.task;
         let inherited = item.parent.map_or(DEFAULT_PRIORITY, |parent| self.priorities[parent]);
         self.priorities.push(task.priority);
-        let priority = (item.priority.unwrap_or(inherited) != task.priority).then_some(task.priority);
+        let priority =
+            (item.priority.unwrap_or(inherited) != task.priority).then_some(task.priority);
         let context = task.context.as_deref().cloned().unwrap_or_default();
         let (less, more) = waits(one);
         let unlike_above = (task.priority != inherited).then_some(task.priority);
@@ -91,15 +96,16 @@ impl<'t> Writing<'_, 't> {
             changed.insert("files".to_owned(), export::listed(&context.files, files));
         }
         let title = one_line(task.headline());
-        let own = match title == item.title {
-            true => None,
-            false => {
-                let text = self.title(item)?;
-                let Some(at) = text.find(&item.title) else { return self.anew(number, one, unlike_above) };
-                let at = at + self.offset(item.line, text)?;
-                let raw = self.page.line(item.line);
-                Some(format!("{}{title}{}", &raw[..at], &raw[at + item.title.len()..]))
-            }
+        let own = if title == item.title {
+            None
+        } else {
+            let text = self.title(item)?;
+            let Some(at) = text.find(&item.title) else {
+                return self.anew(number, one, unlike_above);
+            };
+            let at = at + self.offset(item.line, text)?;
+            let raw = self.page.line(item.line);
+            Some(format!("{}{title}{}", &raw[..at], &raw[at + item.title.len()..]))
         };
         let own = self.status(number, task, own, &mut changed)?;
         if let Some(own) = own {
@@ -121,7 +127,8 @@ impl<'t> Writing<'_, 't> {
         self.paths.get(id).map_or_else(|| id.to_string(), |path| (*path).to_owned())
     }
 
-    /// Makes the item's box and its status say what the task's status is. Returns its own line, if that changes.
+    /// Makes the item's box and its status say what the task's status is. Returns its own line, if
+    /// that changes.
     fn status(
         &self,
         number: usize,
@@ -134,7 +141,8 @@ impl<'t> Writing<'_, 't> {
         let of_parts = self.of_parts[number];
         let is_parent = of_parts.is_some();
         // Who holds the task says when it is done, whatever the text says.
-        let waits = task.planned.as_ref().is_some_and(|planned| planned.ticked) && item.status == Stated::Done;
+        let waits = task.planned.as_ref().is_some_and(|planned| planned.ticked)
+            && item.status == Stated::Done;
         let is_moot = is_parent && item.status != Stated::Done && wanted != Stated::Done;
         if of_parts.unwrap_or(item.status) == wanted || waits || is_moot {
             return Some(own);
@@ -149,7 +157,8 @@ impl<'t> Writing<'_, 't> {
         let has_field = self.field_line(item, "status").is_some();
         // A row has no lines below it, so that there a box has to do.
         let has_room = !matches!(self.lines.get(&item.line)?.kind, Kind::Row { .. });
-        let is_said = boxed.is_some() && (matches!(wanted, Stated::Open | Stated::Done) || !has_room);
+        let is_said =
+            boxed.is_some() && (matches!(wanted, Stated::Open | Stated::Done) || !has_room);
         if has_field || !is_said && !is_parent && wanted != Stated::Open {
             changed.insert("status".to_owned(), word(task.status).to_owned());
         }
@@ -171,14 +180,19 @@ impl<'t> Writing<'_, 't> {
         let head = self.head(item)?;
         let is_below = |line: &usize| *line != head && !self.own.contains(line);
         let below: Vec<usize> = item.lines.iter().copied().filter(is_below).collect();
-        let gap = below.iter().rev().take_while(|line| self.page.line(**line).trim().is_empty()).count();
+        let gap =
+            below.iter().rev().take_while(|line| self.page.line(**line).trim().is_empty()).count();
         below[..below.len() - gap].iter().for_each(|line| self.page.leave_out(*line));
         let is_free = is_free(one);
         let waits = task.dependencies.iter().filter(|id| is_free || !one.ordered.contains(id));
         let waits: Vec<_> = waits.map(|id| self.named(id)).collect();
         let mut said = String::new();
         let status = changed.get("status").map(String::as_str);
-        body(&mut said, task, &Said { status, priority, depends: &waits, is_free, indent: &indent });
+        body(
+            &mut said,
+            task,
+            &Said { status, priority, depends: &waits, is_free, indent: &indent },
+        );
         let own = own.unwrap_or_else(|| raw.to_owned());
         self.page.replace(item.line, own);
         said.lines().for_each(|line| self.page.add_below(head, line.to_owned()));
@@ -188,12 +202,18 @@ impl<'t> Writing<'_, 't> {
     /// Sets a field: in its line, or in a new one.
     fn field(&mut self, item: &Item, name: &str, value: &str) -> Option<()> {
         let Some((line, range)) = self.field_line(item, name) else {
-            return if value.is_empty() { Some(()) } else { self.below(item, format!("{name}: {value}")) };
+            return if value.is_empty() {
+                Some(())
+            } else {
+                self.below(item, format!("{name}: {value}"))
+            };
         };
         let raw = self.page.line(line);
         match value {
             "" => self.page.leave_out(line),
-            value => self.page.replace(line, format!("{}{value}{}", &raw[..range.start], &raw[range.end..])),
+            value => self
+                .page
+                .replace(line, format!("{}{value}{}", &raw[..range.start], &raw[range.end..])),
         }
         Some(())
     }
@@ -206,7 +226,8 @@ impl<'t> Writing<'_, 't> {
                 Kind::Entry(ref entry) if entry.mark.is_none() => entry.text,
                 _ => return None,
             };
-            let (_, value) = field(text).filter(|(found, value)| found == name && !value.is_empty())?;
+            let (_, value) =
+                field(text).filter(|(found, value)| found == name && !value.is_empty())?;
             let start = self.offset(*number, value)?;
             Some((*number, start..start + value.len()))
         })
@@ -284,14 +305,16 @@ fn is_free(one: &Matched<'_>) -> bool {
 
 /// Whether the task waits for less than its item says, and what it waits for besides.
 fn waits<'m>(one: &'m Matched<'_>) -> (bool, Vec<&'m TaskId>) {
-    let less = one.waits.iter().any(|id| !one.ordered.contains(id) && !one.task.dependencies.contains(id));
+    let less =
+        one.waits.iter().any(|id| !one.ordered.contains(id) && !one.task.dependencies.contains(id));
     (less, one.task.dependencies.iter().filter(|id| !one.waits.contains(id)).collect())
 }
 
 /// True if the item says what the task's description, hints and metadata are.
 fn says(item: &Item, task: &Task, context: &Context) -> bool {
     let description = task.description.trim();
-    // Of an item without a description, the task has its title as one, also after it was given another title.
+    // Of an item without a description, the task has its title as one, also after it was given
+    // another title.
     let is_same = match item.description.as_deref() {
         Some(text) => text == description,
         None => description == task.headline() || description == item.title,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::state::plan::KeptText;
 
-pub struct Page<'t> {
+pub(super) struct Page<'t> {
     lines: Vec<&'t str>,
     ends: Vec<&'static str>,
     /// New text of lines; `None` for lines that are left out.
@@ -14,7 +14,7 @@ pub struct Page<'t> {
 }
 
 impl<'t> Page<'t> {
-    pub fn of(kept: &'t KeptText) -> Self {
+    pub(super) fn of(kept: &'t KeptText) -> Self {
         Self {
             lines: kept.text.split('\n').collect(),
             ends: kept.ends(),
@@ -24,27 +24,27 @@ impl<'t> Page<'t> {
     }
 
     /// A line by its number, from 1.
-    pub fn line(&self, number: usize) -> &'t str {
+    pub(super) fn line(&self, number: usize) -> &'t str {
         self.lines.get(number - 1).copied().unwrap_or_default()
     }
 
-    pub fn is_changed(&self) -> bool {
+    pub(super) fn is_changed(&self) -> bool {
         !self.replaced.is_empty() || !self.added.is_empty()
     }
 
-    pub fn replace(&mut self, number: usize, text: String) {
+    pub(super) fn replace(&mut self, number: usize, text: String) {
         self.replaced.insert(number, Some(text));
     }
 
-    pub fn leave_out(&mut self, number: usize) {
+    pub(super) fn leave_out(&mut self, number: usize) {
         self.replaced.insert(number, None);
     }
 
-    pub fn add_below(&mut self, number: usize, text: String) {
+    pub(super) fn add_below(&mut self, number: usize, text: String) {
         self.added.entry(number).or_default().push(text);
     }
 
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = String::new();
         let usual = self.ends.first().copied().unwrap_or("\n");
         for (number, line) in (1..).zip(&self.lines) {

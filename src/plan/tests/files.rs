@@ -1,5 +1,6 @@
-//! Plans as people write them, in `tests/data/plans`: beside each file stands what is read of it. With
-//! `CALLBOARD_BLESS=1` the files with what is read are written anew; look at the difference then.
+//! Plans as people write them, in `tests/data/plans`: beside each file stands what is read of it.
+//! With `CALLBOARD_BLESS=1` the files with what is read are written anew; look at the difference
+//! then.
 
 use std::fmt::Write;
 use std::fs;
@@ -30,7 +31,8 @@ fn told(plan: &Plan) -> String {
         if let Some(priority) = item.priority {
             write!(text, " | priority {priority}").unwrap();
         }
-        let order = plan.order.iter().filter(|(later, _)| *later == number).map(|(_, before)| before);
+        let order =
+            plan.order.iter().filter(|(later, _)| *later == number).map(|(_, before)| before);
         for on in order.chain(&item.waits) {
             write!(text, " | waits for \"{}\"", title(*on)).unwrap();
         }
@@ -59,7 +61,8 @@ fn told(plan: &Plan) -> String {
 #[test]
 fn files_that_people_write_are_read_as_they_are_meant() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/plans");
-    let mut files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension != "read"));
     files.sort();
     let mut wrong = Vec::new();
@@ -67,7 +70,10 @@ fn files_that_people_write_are_read_as_they_are_meant() {
         let text = fs::read_to_string(path).unwrap();
         let read = match parse(&text) {
             Ok(plan) => told(&plan),
-            Err(problems) => problems.iter().map(|one| format!("refused: {}: {}\n", one.line, one.problem)).collect(),
+            Err(problems) => problems
+                .iter()
+                .map(|one| format!("refused: {}: {}\n", one.line, one.problem))
+                .collect(),
         };
         let expected = path.with_extension("read");
         if std::env::var_os("CALLBOARD_BLESS").is_some() {

@@ -97,18 +97,26 @@ fn headings_and_boxes_are_items_where_they_stand() {
     assert_eq!(plan.title.as_deref(), Some("The journal"));
     assert_eq!(plan.items[0].priority, Some(2));
     assert_eq!(plan.items[0].description.as_deref(), Some("Everything that is on disk."));
-    assert!(plan.items.iter().skip(7).all(|item| item.description.is_none()), "notes belong to nothing");
+    assert!(
+        plan.items.iter().skip(7).all(|item| item.description.is_none()),
+        "notes belong to nothing"
+    );
     let append = &plan.items[2];
     assert_eq!(waits(&plan, 2), ["Open it", "Restart"]);
     assert_eq!(append.files, ["src/journal/*.rs", "Cargo.toml"]);
     let description = "In one transaction.\n\n```rust\n# not a heading\n- [ ] not a box\n```";
     assert_eq!(append.description.as_deref(), Some(description));
-    assert_eq!((plan.items[3].status, plan.items[4].tags.join("+")), (Stated::Done, "rust+hash".to_owned()));
+    assert_eq!(
+        (plan.items[3].status, plan.items[4].tags.join("+")),
+        (Stated::Done, "rust+hash".to_owned())
+    );
 }
 
 #[test]
 fn a_heading_without_a_path_has_what_its_first_part_says() {
-    let (state, texts) = exported(&parse("## a\n\n- [ ] b\n  - [ ] P2.M3.T1: c\n- [ ] P2.M4: d\n").unwrap()).unwrap();
+    let (state, texts) =
+        exported(&parse("## a\n\n- [ ] b\n  - [ ] P2.M3.T1: c\n- [ ] P2.M4: d\n").unwrap())
+            .unwrap();
     let paths: Vec<_> = state.tasks().filter_map(|task| task.path.as_deref()).collect();
     assert_eq!(paths, ["P2", "P2.M3", "P2.M3.T1", "P2.M4"]);
     texts.iter().for_each(|text| is_the_same(&state, text, "the plan"));
@@ -141,10 +149,14 @@ fn hints_of_an_older_import_are_not_changed_by_their_spaces() {
 fn escapes_in_json_hide_nothing() {
     let token = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
     let escaped: String = token.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
-    let plan = parse(&format!("- [ ] a\n  tags: [\"{escaped}\", \"\\u001b[31mred\", \"\"]\n")).unwrap();
+    let plan =
+        parse(&format!("- [ ] a\n  tags: [\"{escaped}\", \"\\u001b[31mred\", \"\"]\n")).unwrap();
     assert_eq!(plan.items[0].tags, ["[redacted: github token]", "red"]);
-    let item = format!("{{\"title\": \"a\", \"files\": [\"src/{escaped}\"], \"depends\": [\"{escaped}\"]}}");
-    let plan = parse(&format!("{{\"title\": \"\\u001b[31m{escaped}\", \"items\": [{item}]}}")).unwrap();
+    let item = format!(
+        "{{\"title\": \"a\", \"files\": [\"src/{escaped}\"], \"depends\": [\"{escaped}\"]}}"
+    );
+    let plan =
+        parse(&format!("{{\"title\": \"\\u001b[31m{escaped}\", \"items\": [{item}]}}")).unwrap();
     let Item { files, depends, .. } = &plan.items[0];
     for text in [plan.title.as_ref().unwrap(), &files[0], &depends[0]] {
         assert!(text.contains("[redacted: github token]") && !text.contains('\u{1b}'), "{text}");
@@ -152,7 +164,10 @@ fn escapes_in_json_hide_nothing() {
     let misspelt = problems(&format!("{{\"items\": [], \"{escaped}\": 1}}"));
     assert!(!misspelt[0].1.contains(&token), "{misspelt:?}");
     let long = format!("{{\"title\": \"{}\", \"items\": [{{\"title\": \"a\"}}]}}", "x".repeat(201));
-    assert_eq!(problems(&long), [(1, "title is over its limit: 201 bytes, at most 200".to_owned())]);
+    assert_eq!(
+        problems(&long),
+        [(1, "title is over its limit: 201 bytes, at most 200".to_owned())]
+    );
 }
 
 #[test]
@@ -166,8 +181,7 @@ fn heading_in_a_quotation_or_an_entry_is_text() {
     assert_eq!(outline(quoted), ["3 - Parse", "9 - Print", "11 - Ship"]);
     let plan = parse(quoted).unwrap();
     assert_eq!(plan.items[0].description.as_deref(), Some("Words.\n\n> ### Note"));
-    let inside =
-        "> # Before\n\n# Plan\n\n## Parse\n\n- [ ] words\n\n  ### Notes\n\n  Short ones.\n\n## Print\n\n- [ ] tree\n";
+    let inside = "> # Before\n\n# Plan\n\n## Parse\n\n- [ ] words\n\n  ### Notes\n\n  Short ones.\n\n## Print\n\n- [ ] tree\n";
     assert_eq!(outline(inside), ["5 - Parse", "  7 - words", "13 - Print", "  15 - tree"]);
     let plan = parse(inside).unwrap();
     assert_eq!((plan.title.as_deref(), plan.skipped.len()), (Some("Plan"), 0));
@@ -201,9 +215,15 @@ fn brackets_of_a_list_are_a_pair_and_those_of_a_name_stay() {
 fn front_matter_is_no_part_of_the_plan() {
     let front = "---\ntitle: \"x\"\ntags:\n  - [ ] y\n---\n";
     let commented = "---\n# by hand\na: b\n\n# more\nc: d\n---\n";
-    for (before, lines) in [("", 0), ("\u{feff}", 0), (front, 5), ("---\na: b\n...\n", 3), (commented, 7)] {
+    for (before, lines) in
+        [("", 0), ("\u{feff}", 0), (front, 5), ("---\na: b\n...\n", 3), (commented, 7)]
+    {
         let text = format!("{before}# My project\n\n## Set up\n\n## Write\n");
-        assert_eq!(outline(&text), [format!("{} - Set up", lines + 3), format!("{} - Write", lines + 5)], "{text}");
+        assert_eq!(
+            outline(&text),
+            [format!("{} - Set up", lines + 3), format!("{} - Write", lines + 5)],
+            "{text}"
+        );
         assert_eq!(parse(&text).unwrap().title.as_deref(), Some("My project"));
     }
     // These are rules, with no YAML between them.
@@ -220,7 +240,11 @@ fn stars_are_of_the_name_or_of_the_value() {
         ("**Files**:*.rs", "*.rs"),
         ("*files:* a.rs", "a.rs"),
     ] {
-        assert_eq!(parse(&format!("- [ ] a\n  {line}\n")).unwrap().items[0].files, [expected], "{line}");
+        assert_eq!(
+            parse(&format!("- [ ] a\n  {line}\n")).unwrap().items[0].files,
+            [expected],
+            "{line}"
+        );
     }
 }
 
@@ -245,15 +269,20 @@ fn what_an_item_depends_on_may_be_a_list() {
     }
     let others = parse("- [ ] a\n  files:\n  - `src/a.rs`\n  - [id]\n  tags: x,\n  - y\n").unwrap();
     assert_eq!(others.items[0].files, ["src/a.rs", "[id]"]);
-    let lists =
-        parse("- [ ] a\n  depends:\n  - b\n  files:\n  - c\n  tags:\n  - d\n  status: done\n- [ ] b\n").unwrap();
+    let lists = parse(
+        "- [ ] a\n  depends:\n  - b\n  files:\n  - c\n  tags:\n  - d\n  status: done\n- [ ] b\n",
+    )
+    .unwrap();
     let Item { files, tags, status, .. } = &lists.items[0];
     assert_eq!(
         (waits(&lists, 0).join(""), files.join(""), tags.join(""), *status),
         ("b".into(), "c".into(), "d".into(), Stated::Done)
     );
     let none = parse("- [ ] a\n  - depends:\n  - words\n").unwrap();
-    assert_eq!((none.items[0].depends.len(), none.items[0].description.as_deref()), (0, Some("- words")));
+    assert_eq!(
+        (none.items[0].depends.len(), none.items[0].description.as_deref()),
+        (0, Some("- words"))
+    );
     let behind = parse("- [ ] a\n  - must be fast\n  depends: b\n- [ ] b\n").unwrap();
     assert_eq!(
         (waits(&behind, 0).join(""), behind.items[0].description.as_deref()),
@@ -271,12 +300,21 @@ fn what_an_item_depends_on_may_be_a_list() {
 #[test]
 fn values_may_stand_right_before_boxes() {
     for list in ["- Set up", "* Set up", "1. Set up"] {
-        let plan = parse(&format!("## Set up\n\n- [ ] a\n\n## Build\n\ndepends:\n{list}\n\n- [ ] b\n")).unwrap();
-        assert_eq!((&*plan.items[2].title, waits(&plan, 2).join("")), ("Build", "Set up".into()), "{list}");
+        let plan =
+            parse(&format!("## Set up\n\n- [ ] a\n\n## Build\n\ndepends:\n{list}\n\n- [ ] b\n"))
+                .unwrap();
+        assert_eq!(
+            (&*plan.items[2].title, waits(&plan, 2).join("")),
+            ("Build", "Set up".into()),
+            "{list}"
+        );
         assert_eq!((plan.items[3].title.as_str(), plan.skipped.len()), ("b", 0), "{list}");
     }
     let below = parse("- [ ] a\n  files:\n  - src/a.rs\n  - [ ] b\n").unwrap();
-    assert_eq!((below.items[0].files.join(""), below.items[1].parent), ("src/a.rs".into(), Some(0)));
+    assert_eq!(
+        (below.items[0].files.join(""), below.items[1].parent),
+        ("src/a.rs".into(), Some(0))
+    );
 }
 
 #[test]
@@ -298,16 +336,23 @@ fn prose_that_begins_with_the_name_of_a_field_is_prose() {
             (Some(text), Stated::Open, None, 0)
         );
     }
-    let libraries = parse("- [ ] a\n  **Dependencies:**\n  - serde 1\n  - tokio 1\n- [ ] b\n").unwrap();
-    assert_eq!(libraries.items[0].description.as_deref(), Some("**Dependencies:**\n- serde 1\n- tokio 1"));
-    let meant = parse("- [ ] a\n  **Dependencies:**\n  - b\n- [ ] b\n  Dependencies: None.\n").unwrap();
+    let libraries =
+        parse("- [ ] a\n  **Dependencies:**\n  - serde 1\n  - tokio 1\n- [ ] b\n").unwrap();
+    assert_eq!(
+        libraries.items[0].description.as_deref(),
+        Some("**Dependencies:**\n- serde 1\n- tokio 1")
+    );
+    let meant =
+        parse("- [ ] a\n  **Dependencies:**\n  - b\n- [ ] b\n  Dependencies: None.\n").unwrap();
     assert_eq!((waits(&meant, 0).join(""), meant.items[1].depends.len()), ("b".into(), 0));
-    let because = parse("- [ ] a\n  Depends on: b,\n  because it needs the types.\n- [ ] b\n").unwrap();
+    let because =
+        parse("- [ ] a\n  Depends on: b,\n  because it needs the types.\n- [ ] b\n").unwrap();
     assert_eq!(
         (waits(&because, 0).join(""), because.items[0].description.as_deref()),
         ("b".into(), Some("because it needs the types."))
     );
-    let all = parse("- [ ] a\n  - Status: Done\n  - Priority: 3\n  - Tags: x\n  - Files: a.rs\n").unwrap();
+    let all = parse("- [ ] a\n  - Status: Done\n  - Priority: 3\n  - Tags: x\n  - Files: a.rs\n")
+        .unwrap();
     let Item { description, status, priority, tags, files, .. } = &all.items[0];
     assert_eq!(
         (description, *status, *priority, tags.join(""), files.join("")),
@@ -318,12 +363,20 @@ fn prose_that_begins_with_the_name_of_a_field_is_prose() {
 
 #[test]
 fn an_estimate_is_minutes_or_a_span() {
-    for (given, minutes) in
-        [("90", 90), ("90 min", 90), ("1h 30m", 90), ("1.5 hours", 90), ("2 h 5 min", 125), ("~3h", 180), ("PT20M", 20)]
-    {
+    for (given, minutes) in [
+        ("90", 90),
+        ("90 min", 90),
+        ("1h 30m", 90),
+        ("1.5 hours", 90),
+        ("2 h 5 min", 125),
+        ("~3h", 180),
+        ("PT20M", 20),
+    ] {
         let plan = parse(&format!("- [ ] a\n  estimate: {given}\n")).unwrap();
         assert_eq!(plan.items[0].estimated_minutes, Some(minutes), "{given}");
-        let plan = parse(&json!({"items": [{"title": "a", "estimated_minutes": given}]}).to_string()).unwrap();
+        let plan =
+            parse(&json!({"items": [{"title": "a", "estimated_minutes": given}]}).to_string())
+                .unwrap();
         assert_eq!(plan.items[0].estimated_minutes, Some(minutes), "{given}");
     }
     for given in ["0", "a day", "-5", "99999999999", "2 weeks"] {
@@ -339,13 +392,22 @@ fn files_may_be_named_among_words() {
     let text = "- Create: `src/queue.rs`\n- Modify: `src/lib.rs:10-20`\n- `src/a.rs` - the parser\n  - add fn x\n\
                 - `src/b.rs`\n- src/c.rs\n- whatever the linter says";
     let plan = parse(&format!("## Task 1: Queue\n\n**Files:**\n{text}\n")).unwrap();
-    assert_eq!(plan.items[0].files, ["src/queue.rs", "src/lib.rs", "src/a.rs", "src/b.rs", "src/c.rs"]);
+    assert_eq!(
+        plan.items[0].files,
+        ["src/queue.rs", "src/lib.rs", "src/a.rs", "src/b.rs", "src/c.rs"]
+    );
     let description = plan.items[0].description.as_deref().unwrap_or_default();
     for kept in ["Create: ", ":10-20", "- the parser\n  - add fn x", "- whatever the linter says"] {
         assert!(description.contains(kept), "{kept} in {description}");
     }
-    assert!(!description.contains("src/b.rs") && !description.contains("src/c.rs"), "{description}");
-    assert_eq!(files("`src/a.rs` (new), src/b.rs, `src/c.rs:7`"), ["src/a.rs", "src/b.rs", "src/c.rs"]);
+    assert!(
+        !description.contains("src/b.rs") && !description.contains("src/c.rs"),
+        "{description}"
+    );
+    assert_eq!(
+        files("`src/a.rs` (new), src/b.rs, `src/c.rs:7`"),
+        ["src/a.rs", "src/b.rs", "src/c.rs"]
+    );
 }
 
 #[test]
@@ -356,8 +418,14 @@ fn entries_beside_boxes_without_one_are_named() {
         let skipped = parse(text).unwrap().skipped;
         skipped.into_iter().map(|one| (one.line, one.title)).collect::<Vec<_>>()
     };
-    assert_eq!(skipped(text), [(4, "a list".to_owned()), (9, "plain".to_owned()), (14, "[1] docs".to_owned())]);
-    assert_eq!(skipped("- [ ] a\n- b\n\n## Notes\n"), [(2, "b".to_owned()), (4, "Notes".to_owned())]);
+    assert_eq!(
+        skipped(text),
+        [(4, "a list".to_owned()), (9, "plain".to_owned()), (14, "[1] docs".to_owned())]
+    );
+    assert_eq!(
+        skipped("- [ ] a\n- b\n\n## Notes\n"),
+        [(2, "b".to_owned()), (4, "Notes".to_owned())]
+    );
     assert_eq!(skipped("- [ ] a\n  status: Obsolete\n  - [ ] b\n    - c\n- [ ] d\n"), []);
     let many = format!("- [ ] a\n{}", "- b\n".repeat(5 * limit::PLAN_ITEMS.max));
     assert!(problems(&many)[0].1.contains("is over its limit: 100001 entries"));
@@ -375,7 +443,8 @@ fn markdown_may_begin_with_a_bracket() {
 #[test]
 fn item_whose_text_is_longer_than_a_title_is_known_by_its_text() {
     let text = "long words ".repeat(30);
-    let (state, texts) = exported(&parse(&format!("- [ ] {text}\n- [ ] b\n  depends: {text}\n")).unwrap()).unwrap();
+    let (state, texts) =
+        exported(&parse(&format!("- [ ] {text}\n- [ ] b\n  depends: {text}\n")).unwrap()).unwrap();
     let tasks = state.in_file_order(state.tasks());
     assert_eq!(tasks[1].dependencies, [tasks[0].id.clone()]);
     texts.iter().for_each(|text| is_the_same(&state, text, "the plan"));
@@ -401,7 +470,13 @@ fn json_of_other_planners_is_read() {
 }"#;
     assert_eq!(
         outline(text),
-        ["3 P1 One", "  4 P1.M1 First", "    5 P1.M1.T1 Do", "      6 P1.M1.T1.S1 Small", "      8 P1.M1.T1.S2 Other"]
+        [
+            "3 P1 One",
+            "  4 P1.M1 First",
+            "    5 P1.M1.T1 Do",
+            "      6 P1.M1.T1.S1 Small",
+            "      8 P1.M1.T1.S2 Other"
+        ]
     );
     let plan = parse(text).expect("a plan");
     assert_eq!(plan.items[3].hints.as_deref(), Some("the parser"));
@@ -419,14 +494,22 @@ fn problems_name_their_line_and_what_would_be_right() {
         ("## P1: a\n\n### P1.M00: b\n", 3, "P1.M<number> does"),
         ("## a\n\n- [ ] P2.M1: b\n- [ ] P3.M1: c\n", 4, "P2.M<number> does"),
         ("- [ ] a\n  files: ../b\n", 1, "leaves the project"),
-        ("{\n \"items\": [\n  {\"title\": \"a\"},\n  {\"path\": \"P1\"}]}", 4, "missing field `title`"),
+        (
+            "{\n \"items\": [\n  {\"title\": \"a\"},\n  {\"path\": \"P1\"}]}",
+            4,
+            "missing field `title`",
+        ),
         ("{\n \"items\": [\n  {\"title\": \"a\"},,\n]}", 3, "cannot be read"),
         (
             "{\"items\": [\n{\"title\": \"a\", \"tasks\": [], \"subtasks\": []}]}",
             2,
             "tasks and subtasks are read as that",
         ),
-        ("{\"items\": [\n{\"title\": \"a\", \"id\": \"P1\", \"path\": \"P1\"}]}", 2, "`path`, and id"),
+        (
+            "{\"items\": [\n{\"title\": \"a\", \"id\": \"P1\", \"path\": \"P1\"}]}",
+            2,
+            "`path`, and id",
+        ),
     ];
     for (text, line, part) in cases {
         if part.is_empty() {
@@ -434,14 +517,22 @@ fn problems_name_their_line_and_what_would_be_right() {
             continue;
         }
         let problems = problems(text);
-        assert!(problems.iter().any(|(at, what)| *at == line && what.contains(part)), "{text:?}: {problems:?}");
+        assert!(
+            problems.iter().any(|(at, what)| *at == line && what.contains(part)),
+            "{text:?}: {problems:?}"
+        );
     }
 }
 
 #[test]
 fn limits_of_plans_are_kept() {
-    let many: String = (0..=limit::PLAN_ITEMS.max).map(|number| format!("- [ ] item {number}\n")).collect();
-    assert!(problems(&many)[0].1.contains("items of one plan is over its limit: 20001 entries, at most 20000"));
+    let many: String =
+        (0..=limit::PLAN_ITEMS.max).map(|number| format!("- [ ] item {number}\n")).collect();
+    assert!(
+        problems(&many)[0]
+            .1
+            .contains("items of one plan is over its limit: 20001 entries, at most 20000")
+    );
     let long = format!("- [ ] a\n\n  {}\n", "x".repeat(limit::DESCRIPTION.max + 1));
     assert!(problems(&long)[0].1.contains("description is over its limit"));
     let huge = format!("- [ ] a\n{}", " ".repeat(limit::PLAN.max));
@@ -455,9 +546,14 @@ fn limits_of_plans_are_kept() {
 #[test]
 fn plan_is_read_in_a_time_that_grows_with_its_length() {
     let names = |count: usize| vec!["q"; count].join(",");
-    let in_one_line = format!("# Plan\n\n## Phase\n\ndepends: {}\n\n- [ ] a\n\n## Other\n\n- [ ] b\n", names(100_000));
-    let in_many_lines =
-        format!("## Phase\n\n{}\n- [ ] a\n\n## Other\n\n- [ ] b\n", format!("depends: {}\n", names(50)).repeat(2_000));
+    let in_one_line = format!(
+        "# Plan\n\n## Phase\n\ndepends: {}\n\n- [ ] a\n\n## Other\n\n- [ ] b\n",
+        names(100_000)
+    );
+    let in_many_lines = format!(
+        "## Phase\n\n{}\n- [ ] a\n\n## Other\n\n- [ ] b\n",
+        format!("depends: {}\n", names(50)).repeat(2_000)
+    );
     let prose = format!("- [ ] a\n{}", "\n  b\n".repeat(200_000));
     for text in [in_one_line, in_many_lines, prose] {
         let took = (0..3).map(|_| {
@@ -474,7 +570,8 @@ fn plan_is_read_in_a_time_that_grows_with_its_length() {
 
 #[test]
 fn long_plans_are_read_and_compared_in_a_time_that_grows_with_their_length() {
-    let phases: String = (1..=9_999).map(|number| format!("## Phase {number}\n\n- [ ] task {number}\n\n")).collect();
+    let phases: String =
+        (1..=9_999).map(|number| format!("## Phase {number}\n\n- [ ] task {number}\n\n")).collect();
     let tags = format!("- [ ] a\n{}", "<pre>\n".repeat(19_000));
     let open = format!("- [ ] a\n{}", "- dependencies:\n".repeat(19_000));
     let unclosed = format!("- [ ] a\n\n```\n{}", "- [ ] b\n".repeat(19_000));
@@ -485,10 +582,17 @@ fn long_plans_are_read_and_compared_in_a_time_that_grows_with_their_length() {
                 let (state, _) = exported(&plan).expect("it is imported");
                 assert_eq!(state.tasks().count(), plan.items.len());
             }
-            Err(problems) => assert!(problems[0].problem.contains("over its limit"), "{problems:?}"),
+            Err(problems) => {
+                assert!(problems[0].problem.contains("over its limit"), "{problems:?}")
+            }
         }
         // Time that grows with the square of the length would take minutes.
-        assert!(start.elapsed() < Duration::from_secs(30), "{:?} for {}", start.elapsed(), &text[..20]);
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "{:?} for {}",
+            start.elapsed(),
+            &text[..20]
+        );
     }
 }
 
@@ -519,14 +623,23 @@ fn any_text_is_a_plan_or_a_problem_with_a_line() {
     ];
     for _ in 0..3_000 {
         let length = 1 + chance.draw() % 40;
-        let text: String = (0..length).map(|_| pieces[(chance.draw() % pieces.len() as u64) as usize]).collect();
+        let text: String =
+            (0..length).map(|_| pieces[(chance.draw() % pieces.len() as u64) as usize]).collect();
         match parse(&text) {
             Ok(plan) => {
-                assert!(plan.items.iter().enumerate().all(|(at, item)| item.parent.is_none_or(|parent| parent < at)))
+                assert!(
+                    plan.items
+                        .iter()
+                        .enumerate()
+                        .all(|(at, item)| item.parent.is_none_or(|parent| parent < at))
+                )
             }
             Err(problems) => {
                 let lines = text.lines().count().max(1) + 1;
-                assert!(problems.iter().all(|one| (1..=lines).contains(&one.line)), "{text:?}: {problems:?}");
+                assert!(
+                    problems.iter().all(|one| (1..=lines).contains(&one.line)),
+                    "{text:?}: {problems:?}"
+                );
             }
         }
     }
@@ -543,10 +656,13 @@ fn envelope() -> Envelope {
     Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None }
 }
 
-/// The Markdown and the JSON exported from a plan after its import; `None` for a plan that the board refuses.
+/// The Markdown and the JSON exported from a plan after its import; `None` for a plan that the
+/// board refuses.
 fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
     let mut state = State::new();
-    state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).expect("a new board");
+    state
+        .record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope())
+        .expect("a new board");
     let imported = replanned(&state, plan).ok()?;
     state.record(imported, &envelope()).expect("what was planned fits");
     state.settle();
@@ -570,19 +686,40 @@ fn is_the_same(state: &State, text: &str, of: &str) {
 }
 
 fn invented_json(chance: &mut Chance, level: usize) -> Value {
-    const WORDS: [&str; 12] =
-        ["one", "two", "`x`", "*y*", "<b>", "P1: z", "- [ ] q", "# r", "a, b", "é", "depends: one", "&amp;"];
+    const WORDS: [&str; 12] = [
+        "one",
+        "two",
+        "`x`",
+        "*y*",
+        "<b>",
+        "P1: z",
+        "- [ ] q",
+        "# r",
+        "a, b",
+        "é",
+        "depends: one",
+        "&amp;",
+    ];
     const TAGS: [&str; 8] = ["x\n- [ ] new", "t1", "none", "-", "a b", "[x", "y]", "\""];
     const FILES: [&str; 5] = ["docs/", "a, b", "`c`", "no[ne]", "{d,e}.rs"];
     let mut below = |end: u64| chance.draw() % end;
     let title = format!("{} {}", WORDS[below(12) as usize], WORDS[below(12) as usize]);
     let mut node = json!({"title": title, "priority": 1 + below(10)});
     if below(3) == 0 {
-        node["description"] =
-            json!(format!("{}\n\n  {}\n```\n{}", WORDS[below(12) as usize], title, WORDS[below(12) as usize]));
+        node["description"] = json!(format!(
+            "{}\n\n  {}\n```\n{}",
+            WORDS[below(12) as usize],
+            title,
+            WORDS[below(12) as usize]
+        ));
     }
     if below(4) == 0 {
-        node["hints"] = json!(format!("{}  {}\n\n{}", WORDS[below(12) as usize], "h", WORDS[below(12) as usize]));
+        node["hints"] = json!(format!(
+            "{}  {}\n\n{}",
+            WORDS[below(12) as usize],
+            "h",
+            WORDS[below(12) as usize]
+        ));
         node["tags"] = json!([WORDS[below(12) as usize], TAGS[below(8) as usize]]);
     }
     if below(4) == 0 {
@@ -650,10 +787,18 @@ fn headings_with_what_only_items_have_are_items_and_the_others_are_named() {
                 ### Priority\n\nFirst come, first served.\n";
     assert_eq!(
         outline(text),
-        ["3 - Parser", "  5 - numbers", "7 - Printer", "16 - Later", "  18 - Deeper", "  22 - Listed"]
+        [
+            "3 - Parser",
+            "  5 - numbers",
+            "7 - Printer",
+            "16 - Later",
+            "  18 - Deeper",
+            "  22 - Listed"
+        ]
     );
     let plan = parse(text).unwrap();
-    let skipped: Vec<_> = plan.skipped.iter().map(|one| (one.line, one.title.as_str(), one.level)).collect();
+    let skipped: Vec<_> =
+        plan.skipped.iter().map(|one| (one.line, one.title.as_str(), one.level)).collect();
     assert_eq!(skipped, [(12, "Notes", Some(1)), (26, "Priority", Some(2))]);
     let known = parse_with(text, &BTreeSet::from([12, 26])).unwrap();
     assert_eq!((known.items.len(), known.skipped.len()), (8, 0));
@@ -668,9 +813,12 @@ fn escapes_in_json_bring_neither_secrets_nor_control_characters() {
         "discoveries": [{"id": "disc-1", "agent_id": "a1", "content": "S"}],
         "agents": [{"id": "a1", "tags": ["S"], "project_dir": "S"}]}"#;
     let secret = format!("\\u001b[31mred gh\\u0070_{}", "a1".repeat(18));
-    let plan =
-        parse(&text.replace("\"S\"", &format!("\"{secret}\""))).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let plan = parse(&text.replace("\"S\"", &format!("\"{secret}\"")))
+        .unwrap_or_else(|problems| panic!("{problems:?}"));
     let shown = format!("{plan:?}");
     let places = shown.match_indices("red ").count();
-    assert!(places > 9 && !shown.contains("ghp_") && !shown.contains("\\u{1b}"), "{places} of {shown}");
+    assert!(
+        places > 9 && !shown.contains("ghp_") && !shown.contains("\\u{1b}"),
+        "{places} of {shown}"
+    );
 }

@@ -35,7 +35,8 @@ fn update(state: &mut State, title: &str, change: TaskChange) {
     record(state, Event::TaskUpdated { task, change: Box::new(change), lease_until: None });
 }
 
-/// Imports the text in which these lines are other ones, as a person does who ticks a box on the board.
+/// Imports the text in which these lines are other ones, as a person does who ticks a box on the
+/// board.
 fn becomes(state: &mut State, text: &str) {
     let event = state.replan(&parse(text).unwrap(), &Import::default()).unwrap();
     record(state, event);
@@ -45,14 +46,21 @@ fn becomes(state: &mut State, text: &str) {
 fn difference(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
-    let after = old[same..].iter().rev().zip(new[same..].iter().rev()).take_while(|(old, new)| old == new).count();
+    let after = old[same..]
+        .iter()
+        .rev()
+        .zip(new[same..].iter().rev())
+        .take_while(|(old, new)| old == new)
+        .count();
     new[same..new.len() - after].iter().map(|line| (*line).to_owned()).collect()
 }
 
 fn files() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dirs = ["tests/data/plans", "examples"];
-    let paths = dirs.iter().flat_map(|dir| fs::read_dir(root.join(dir)).unwrap().map(|entry| entry.unwrap().path()));
+    let paths = dirs
+        .iter()
+        .flat_map(|dir| fs::read_dir(root.join(dir)).unwrap().map(|entry| entry.unwrap().path()));
     let texts = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     texts.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
 }
@@ -61,9 +69,18 @@ fn files() -> Vec<(String, String)> {
 fn an_import_without_changes_is_exported_byte_for_byte() {
     let mut count = 0;
     for (name, text) in files() {
-        for raw in [text.clone(), text.replace('\n', "\r\n"), format!("\u{feff}{text}"), text.replace('\n', "\r")] {
+        for raw in [
+            text.clone(),
+            text.replace('\n', "\r\n"),
+            format!("\u{feff}{text}"),
+            text.replace('\n', "\r"),
+        ] {
             let Some((state, kept)) = imported(&raw) else { continue };
-            assert_eq!(rewritten(&state, &kept, &Import::default()).as_deref(), Some(raw.as_str()), "{name}");
+            assert_eq!(
+                rewritten(&state, &kept, &Import::default()).as_deref(),
+                Some(raw.as_str()),
+                "{name}"
+            );
             count += 1;
         }
     }
@@ -75,13 +92,17 @@ fn a_done_task_has_its_box_ticked_and_nothing_else_changes() {
     let text = "---\na: b\n---\n# T\n\nProse.\n\n## One\n\n- [ ] `a` task\n  with words\n* ☐ b\n\n| do | by |\n|---|---|\n\
                 | [ ] c | me |\n\n## Two\n\n1. [ ] d\n\n## Three\n\n- [x] e\n";
     let (mut state, kept) = board(text);
-    for (title, line) in [("`a` task", "- [x] `a` task"), ("b", "* ☑ b"), ("c", "| [x] c | me |"), ("d", "1. [x] d")]
+    for (title, line) in
+        [("`a` task", "- [x] `a` task"), ("b", "* ☑ b"), ("c", "| [x] c | me |"), ("d", "1. [x] d")]
     {
         let now = rewritten(&state, &kept, &Import::default()).unwrap();
         let other = parse(&now).unwrap();
         let number = other.items.iter().find(|item| item.title == title).unwrap().line;
-        let ticked: Vec<_> =
-            now.lines().enumerate().map(|(at, old)| if at + 1 == number { line } else { old }).collect();
+        let ticked: Vec<_> = now
+            .lines()
+            .enumerate()
+            .map(|(at, old)| if at + 1 == number { line } else { old })
+            .collect();
         becomes(&mut state, &ticked.join("\n"));
         let after = rewritten(&state, &kept, &Import::default()).unwrap();
         assert_eq!(difference(&now, &after), [line]);
@@ -89,7 +110,10 @@ fn a_done_task_has_its_box_ticked_and_nothing_else_changes() {
     let reset = Event::TasksReset { tasks: vec![at(&state, "e")] };
     record(&mut state, reset);
     let now = rewritten(&state, &kept, &Import::default()).unwrap();
-    assert!(now.ends_with("- [ ] e\n") && now.starts_with("---\na: b\n---\n# T\n\nProse.\n"), "{now}");
+    assert!(
+        now.ends_with("- [ ] e\n") && now.starts_with("---\na: b\n---\n# T\n\nProse.\n"),
+        "{now}"
+    );
 }
 
 #[test]
@@ -108,16 +132,30 @@ fn what_has_no_box_says_its_status_below() {
 fn changes_on_the_board_change_their_lines_alone() {
     let text = "# T\r\n\r\n## Parser\r\n\r\n- [ ] numbers (after words)\r\n  priority: 3\r\n- [ ] words\r\n\r\n  Some text.\r\n\r\n## Notes\r\n\r\nProse\r\n";
     let (mut state, kept) = board(text);
-    update(&mut state, "words", TaskChange { title: Some("all words".to_owned()), ..TaskChange::default() });
+    update(
+        &mut state,
+        "words",
+        TaskChange { title: Some("all words".to_owned()), ..TaskChange::default() },
+    );
     let now = rewritten(&state, &kept, &Import::default()).unwrap();
-    assert_eq!(difference(text, &now), ["- [ ] numbers (after words)", "  priority: 3", "- [ ] all words"][2..]);
+    assert_eq!(
+        difference(text, &now),
+        ["- [ ] numbers (after words)", "  priority: 3", "- [ ] all words"][2..]
+    );
     update(&mut state, "numbers", TaskChange { priority: Some(1), ..TaskChange::default() });
     let now = rewritten(&state, &kept, &Import::default()).unwrap();
     assert!(now.contains("\r\n  priority: 1\r\n- [ ] all words\r\n"), "{now}");
     let tags = Some(vec!["x".to_owned(), "y z".to_owned()]);
-    update(&mut state, "all words", TaskChange { tags, priority: Some(2), ..TaskChange::default() });
+    update(
+        &mut state,
+        "all words",
+        TaskChange { tags, priority: Some(2), ..TaskChange::default() },
+    );
     let now = rewritten(&state, &kept, &Import::default()).unwrap();
-    assert!(now.contains("- [ ] all words\r\n  priority: 2\r\n  tags: x, y z\r\n\r\n  Some text.\r\n"), "{now}");
+    assert!(
+        now.contains("- [ ] all words\r\n  priority: 2\r\n  tags: x, y z\r\n\r\n  Some text.\r\n"),
+        "{now}"
+    );
     update(
         &mut state,
         "all words",
@@ -130,9 +168,16 @@ fn changes_on_the_board_change_their_lines_alone() {
             && now.ends_with("\r\n\r\n## Notes\r\n\r\nProse\r\n"),
         "{now}"
     );
-    update(&mut state, "numbers", TaskChange { dependencies: Some(Vec::new()), ..TaskChange::default() });
+    update(
+        &mut state,
+        "numbers",
+        TaskChange { dependencies: Some(Vec::new()), ..TaskChange::default() },
+    );
     let now = rewritten(&state, &kept, &Import::default()).unwrap();
-    assert!(now.contains("- [ ] numbers\r\n") && now.replace("\r\n", "").lines().count() == 1, "{now}");
+    assert!(
+        now.contains("- [ ] numbers\r\n") && now.replace("\r\n", "").lines().count() == 1,
+        "{now}"
+    );
     is_no_news(&state, &now);
 }
 
@@ -140,7 +185,11 @@ fn changes_on_the_board_change_their_lines_alone() {
 fn is_no_news(state: &State, text: &str) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let plan = parse(&text).unwrap_or_else(|problems| panic!("{problems:?} in\n{text}"));
-    assert!(state.is_no_news(&plan, &Import::default()), "{:?} by\n{text}", state.replan(&plan, &Import::default()));
+    assert!(
+        state.is_no_news(&plan, &Import::default()),
+        "{:?} by\n{text}",
+        state.replan(&plan, &Import::default())
+    );
 }
 
 /// A random plan, made of lines that have a meaning in plans.
@@ -190,7 +239,8 @@ fn invented(chance: &mut Chance) -> String {
 }
 
 fn change(state: &mut State, chance: &mut Chance) {
-    let tasks: Vec<_> = state.tasks().filter(|task| task.status == TaskStatus::Available).cloned().collect();
+    let tasks: Vec<_> =
+        state.tasks().filter(|task| task.status == TaskStatus::Available).cloned().collect();
     if tasks.is_empty() {
         return;
     }
@@ -205,7 +255,10 @@ fn change(state: &mut State, chance: &mut Chance) {
         _ if state.is_parent(&task.id) => return,
         _ => return record(state, Event::Cancelled { task: task.id.clone(), reason: None }),
     }
-    record(state, Event::TaskUpdated { task: task.id.clone(), change: Box::new(change), lease_until: None });
+    record(
+        state,
+        Event::TaskUpdated { task: task.id.clone(), change: Box::new(change), lease_until: None },
+    );
 }
 
 #[test]
@@ -216,7 +269,11 @@ fn any_plan_comes_back_as_it_was_and_any_change_of_it_is_no_news() {
         let raw = invented(&mut chance);
         let Some((mut state, kept)) = imported(&raw) else { continue };
         plans += 1;
-        assert_eq!(rewritten(&state, &kept, &Import::default()).as_deref(), Some(raw.as_str()), "{raw}");
+        assert_eq!(
+            rewritten(&state, &kept, &Import::default()).as_deref(),
+            Some(raw.as_str()),
+            "{raw}"
+        );
         for _ in 0..chance.draw() % 4 {
             change(&mut state, &mut chance);
             changed += 1;

@@ -7,8 +7,8 @@ use super::*;
 use crate::state::document::Document;
 use crate::state::event::{KINDS, VERSION};
 
-/// What level 1 has: a line for each kind, for each field with what it holds, and for each value of a list of values.
-/// Builds of that level are in the world, so this never changes.
+/// What level 1 has: a line for each kind, for each field with what it holds, and for each value of
+/// a list of values. Builds of that level are in the world, so this never changes.
 const LEVEL_1: &str = include_str!("level-1.txt");
 
 /// What events and the state file are made of: kinds and types with their fields and values.
@@ -65,17 +65,22 @@ impl Types {
     }
 
     fn lines(&self) -> BTreeMap<String, (&str, &str)> {
-        let fields =
-            self.0.iter().flat_map(|(name, fields)| fields.iter().map(move |(field, held)| (name, field, held)));
+        let fields = self
+            .0
+            .iter()
+            .flat_map(|(name, fields)| fields.iter().map(move |(field, held)| (name, field, held)));
         let mut lines: BTreeMap<_, _> = fields
-            .map(|(name, field, held)| (format!("{name}{field}: {}", held.words), (name.as_str(), field.as_str())))
+            .map(|(name, field, held)| {
+                (format!("{name}{field}: {}", held.words), (name.as_str(), field.as_str()))
+            })
             .collect();
         lines.extend(KINDS.map(|kind| (kind.to_owned(), (kind, ""))));
         lines
     }
 
-    /// The lines of [`NEWER`] by which `part` of type `wanted` is recognised wherever it may be said. A document in an
-    /// event says its level itself, and a task that retires was in the state, whose level is known.
+    /// The lines of [`NEWER`] by which `part` of type `wanted` is recognised wherever it may be
+    /// said. A document in an event says its level itself, and a task that retires was in the
+    /// state, whose level is known.
     fn places(&self, wanted: &str, part: &str) -> Vec<(String, String)> {
         let mut found = Vec::new();
         for root in KINDS.into_iter().chain([STATE]) {
@@ -86,7 +91,14 @@ impl Types {
         found
     }
 
-    fn walk(&self, at: &str, path: &str, wanted: (&str, &str), above: &mut Vec<String>, found: &mut dyn FnMut(String)) {
+    fn walk(
+        &self,
+        at: &str,
+        path: &str,
+        wanted: (&str, &str),
+        above: &mut Vec<String>,
+        found: &mut dyn FnMut(String),
+    ) {
         if at == wanted.0 {
             found(format!("{path}{}", wanted.1));
         }
@@ -94,8 +106,11 @@ impl Types {
             return;
         }
         above.push(at.to_owned());
-        let is_known = |field: &str| field == ".document" || (at, field) == ("tasks_retired", ".tasks");
-        for (field, held) in self.0.get(at).into_iter().flatten().filter(|(field, _)| !is_known(field)) {
+        let is_known =
+            |field: &str| field == ".document" || (at, field) == ("tasks_retired", ".tasks");
+        for (field, held) in
+            self.0.get(at).into_iter().flatten().filter(|(field, _)| !is_known(field))
+        {
             for (inner, step) in &held.types {
                 self.walk(inner, &format!("{path}{field}{step}"), wanted, above, found);
             }
@@ -145,14 +160,18 @@ fn held_by(schema: &Value) -> Holds {
         between => words.join(between),
     };
     let types = parts.into_iter().flat_map(|part| part.types);
-    Holds { words, types: types.map(|(name, inner)| (name, if step == ".*" { step } else { inner })).collect() }
+    Holds {
+        words,
+        types: types.map(|(name, inner)| (name, if step == ".*" { step } else { inner })).collect(),
+    }
 }
 
 fn has_line((kind, part): &(String, String)) -> bool {
     let covers = |line: &Newer| {
         let rest = part.strip_prefix(line.part);
         line.kind == kind
-            && (line.part.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '='])))
+            && (line.part.is_empty()
+                || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '='])))
     };
     NEWER.iter().any(covers)
 }
@@ -169,9 +188,14 @@ fn whatever_came_after_level_1_has_a_line_with_its_level() {
     let unknown: Vec<_> = places
         .iter()
         .filter(|place| !has_line(place))
-        .map(|(kind, part)| format!("Newer::new(\"{kind}\", \"{part}\", {}),", VERSION.max(FIRST + 1)))
+        .map(|(kind, part)| {
+            format!("Newer::new(\"{kind}\", \"{part}\", {}),", VERSION.max(FIRST + 1))
+        })
         .collect();
-    assert!(unknown.is_empty(), "these have no level; see the rules in state/level.rs: {unknown:#?}");
+    assert!(
+        unknown.is_empty(),
+        "these have no level; see the rules in state/level.rs: {unknown:#?}"
+    );
 }
 
 #[test]
@@ -205,21 +229,27 @@ fn an_event_has_the_highest_level_of_what_it_says() {
     assert_eq!(level(json!({"kind": "resumed"})), 2, "the kind is new");
     assert_eq!(level(json!({"kind": "paused"})), 1, "a new field is left out");
     assert_eq!(level(json!({"kind": "paused", "reason": "lunch"})), 3, "a new field is said");
-    let registered = |role| json!({"kind": "agent_registered", "agent": "a", "role": role, "max_concurrent": 1});
+    let registered =
+        |role| json!({"kind": "agent_registered", "agent": "a", "role": role, "max_concurrent": 1});
     assert_eq!(level(registered("worker")), 1);
     assert_eq!(level(registered("observer")), 4, "a new value of an older field");
     let task = json!({"id": "t", "description": "d", "priority": 5, "max_attempts": 3});
     let mut with_metadata = task.clone();
     with_metadata["context"] = json!({"metadata": {"key": "value"}});
     assert_eq!(level(json!({"kind": "tasks_created", "tasks": [task]})), 1);
-    assert_eq!(level(json!({"kind": "tasks_created", "tasks": [task, with_metadata]})), 5, "in one of several");
+    assert_eq!(
+        level(json!({"kind": "tasks_created", "tasks": [task, with_metadata]})),
+        5,
+        "in one of several"
+    );
 }
 
 #[test]
 fn a_document_in_an_event_says_its_own_level() {
     let mut document = State::new().to_document();
     document.board.schema_version = 7;
-    let restored = Event::StateRestored { restored_seq: 1, snapshot: None, document: Box::new(document) };
+    let restored =
+        Event::StateRestored { restored_seq: 1, snapshot: None, document: Box::new(document) };
     assert_eq!(level_by(&restored, &LINES), 7);
 }
 

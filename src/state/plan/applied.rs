@@ -11,14 +11,20 @@ use crate::state::time::Timestamp;
 use crate::state::{Savepoint, State, Undo};
 
 impl State {
-    /// Applies what a plan has put off until the attempts on the tasks changed since `since` have ended.
-    pub(in crate::state) fn follow_plan(&mut self, since: Savepoint, at: Timestamp) -> Result<(), Absent> {
+    /// Applies what a plan has put off until the attempts on the tasks changed since `since` have
+    /// ended.
+    pub(in crate::state) fn follow_plan(
+        &mut self,
+        since: Savepoint,
+        at: Timestamp,
+    ) -> Result<(), Absent> {
         let changed = self.undo[since.0..].iter().filter_map(|undo| match undo {
             Undo::Task(ordinal, _) => self.tasks.get(*ordinal),
             _ => None,
         });
         let is_due = |task: &&Arc<Task>| {
-            let is_left = task.leaves_plan() && !matches!(task.status, TaskStatus::Done | TaskStatus::Obsolete);
+            let is_left = task.leaves_plan()
+                && !matches!(task.status, TaskStatus::Done | TaskStatus::Obsolete);
             !task.status.is_held() && (is_left || put_off_text(task.planned.as_deref()).is_some())
         };
         let due: BTreeSet<TaskId> = changed.filter(is_due).map(|task| task.id.clone()).collect();
@@ -37,7 +43,8 @@ pub(in crate::state) fn replan(task: &mut Task, new: &Replanned, at: Timestamp) 
     }
     let is_put_off = put_off_text(Some(&new.planned)).is_some()
         && put_off_text(Some(&new.planned)) != put_off_text(task.planned.as_deref());
-    let is_rewritten = is_put_off || new.change.description.is_some() || new.change.context.is_some();
+    let is_rewritten =
+        is_put_off || new.change.description.is_some() || new.change.context.is_some();
     change_task(task, &new.change);
     task.context = task.context.take().filter(|context| !context.is_empty());
     task.path = Some(new.path.clone());
@@ -54,7 +61,9 @@ pub(in crate::state) fn replan(task: &mut Task, new: &Replanned, at: Timestamp) 
         }
         None if new.anew && task.stop_requested.as_ref().is_some_and(|request| request.cancel) => {}
         None if task.status.is_held() && is_rewritten => {
-            let reason = "the plan has changed the task: release it, and claim it again for the new text".to_owned();
+            let reason = "the plan has changed the task: release it, and claim it again for the \
+                          new text"
+                .to_owned();
             task.stop_requested = Some(StopRequest { reason: Some(reason), at, cancel: false });
         }
         None => {}
@@ -69,7 +78,8 @@ pub(in crate::state) fn leave_plan(task: &mut Task, known_again: bool, at: Times
     }
 }
 
-/// Takes a held task out of the plan and leaves it to its holder. `new` has the words that replace its own.
+/// Takes a held task out of the plan and leaves it to its holder. `new` has the words that replace
+/// its own.
 pub(in crate::state) fn leave_to_holder(task: &mut Task, new: Option<&TaskId>, at: Timestamp) {
     let Some(planned) = task.planned.take() else { return };
     let pending = Some(Box::new(Pending { leaves: true, ..Pending::default() }));
@@ -79,7 +89,9 @@ pub(in crate::state) fn leave_to_holder(task: &mut Task, new: Option<&TaskId>, a
         return;
     }
     let reason = match new {
-        Some(new) => format!("the plan has other words for it now, in {new}: complete it as it is, or release it"),
+        Some(new) => format!(
+            "the plan has other words for it now, in {new}: complete it as it is, or release it"
+        ),
         None => "the plan no longer has the task: complete it as it is, or release it".to_owned(),
     };
     task.stop_requested = Some(StopRequest { reason: Some(reason), at, cancel: false });
@@ -106,6 +118,7 @@ fn end_pending(task: &mut Task, at: Timestamp) {
     task.context = task.context.take().filter(|context| !context.is_empty());
     let left = Pending { description: None, context: None, ..pending };
     if let Some(planned) = &mut task.planned {
-        Arc::make_mut(planned).pending = Some(Box::new(left)).filter(|left| **left != Pending::default());
+        Arc::make_mut(planned).pending =
+            Some(Box::new(left)).filter(|left| **left != Pending::default());
     }
 }

@@ -63,24 +63,31 @@ impl Delta<'_> {
         let item = &self.plan.items[number];
         let before = origin(task).cloned().unwrap_or_default();
         let path = self.paths[number].clone();
-        let (retitled, rewritten) = (!self.same_title(number, task), !self.same_content(number, task));
-        let is_reset = before.settings != planned.settings && self.settings_of(number, task) != planned.settings;
+        let (retitled, rewritten) =
+            (!self.same_title(number, task), !self.same_content(number, task));
+        let is_reset = before.settings != planned.settings
+            && self.settings_of(number, task) != planned.settings;
         let becomes = self.becomes(number, task);
         let mut change = TaskChange::default();
         // The same words in another spelling are no news.
-        let respelled =
-            task.title.as_ref().is_some_and(|title| *title != item.title && words(title) == words(&item.title));
+        let respelled = task
+            .title
+            .as_ref()
+            .is_some_and(|title| *title != item.title && words(title) == words(&item.title));
         if retitled || respelled {
             change.title = Some(item.title.clone());
         }
         let stays_held = task.status.is_held() && becomes.is_none();
-        if rewritten || (retitled || respelled) && task.title.as_deref() == Some(&*task.description) {
-            change.description = Some(item.description.clone().unwrap_or_else(|| item.title.clone()));
+        if rewritten || (retitled || respelled) && task.title.as_deref() == Some(&*task.description)
+        {
+            change.description =
+                Some(item.description.clone().unwrap_or_else(|| item.title.clone()));
         }
         if rewritten {
             let kept = task.context.as_deref().cloned().unwrap_or_default();
             let metadata = kept.metadata.into_iter().chain(item.metadata.clone()).collect();
-            change.context = Some(Context { parent_task: kept.parent_task, metadata, ..context(item) });
+            change.context =
+                Some(Context { parent_task: kept.parent_task, metadata, ..context(item) });
         }
         planned.pending = self.put_off(number, task, &mut change, stays_held);
         if is_reset {
@@ -100,8 +107,11 @@ impl Delta<'_> {
         planned.off &= !planned.ticked;
         let returns = task.planned.is_none();
         let moved = task.path.as_ref() != Some(&path) || task.parent != parent;
-        let renumbered =
-            if returns { task.path.as_ref() != Some(&path) } else { is_renumbered(task, parent.as_ref(), Some(&path)) };
+        let renumbered = if returns {
+            task.path.as_ref() != Some(&path)
+        } else {
+            is_renumbered(task, parent.as_ref(), Some(&path))
+        };
         // A parent's status follows from its parts, which are reported themselves.
         let by_parts = !self.parts[number].is_empty() && self.state.is_parent(&task.id);
         let reopened = !task.status.is_unfinished() && !by_parts && self.stays_open(number);
@@ -124,19 +134,37 @@ impl Delta<'_> {
             () if renumbered => task.path.clone(),
             () => None,
         };
-        Some(Replanned { task: task.id.clone(), path, parent, planned, change, becomes, anew: true, what, was })
+        Some(Replanned {
+            task: task.id.clone(),
+            path,
+            parent,
+            planned,
+            change,
+            becomes,
+            anew: true,
+            what,
+            was,
+        })
     }
 
-    /// What waits for the end of an attempt: the new text, taken out of the change to a task that stays held, and what
-    /// the task itself waits for.
-    fn put_off(&self, number: usize, task: &Task, change: &mut TaskChange, stays_held: bool) -> Option<Box<Pending>> {
+    /// What waits for the end of an attempt: the new text, taken out of the change to a task that
+    /// stays held, and what the task itself waits for.
+    fn put_off(
+        &self,
+        number: usize,
+        task: &Task,
+        change: &mut TaskChange,
+        stays_held: bool,
+    ) -> Option<Box<Pending>> {
         let before = task.planned.as_ref().and_then(|planned| planned.pending.clone());
         let after = before.as_ref().and_then(|pending| pending.after.clone());
         let text = match change.context.take_if(|_| stays_held) {
             _ if !stays_held => Pending::default(),
-            Some(context) => {
-                Pending { description: change.description.take(), context: Some(context), ..Pending::default() }
-            }
+            Some(context) => Pending {
+                description: change.description.take(),
+                context: Some(context),
+                ..Pending::default()
+            },
             // Its text is that of the board again, or is put off already.
             None if !self.had_content(number, task) => Pending::default(),
             None => before.map(|pending| *pending).unwrap_or_default(),
@@ -171,7 +199,8 @@ impl Delta<'_> {
         let before = origin(task);
         let had_parts = self.state.is_parent(&task.id);
         let is_called_off = stated.is_called_off() && !before.is_some_and(|before| before.off);
-        let is_back = task.planned.is_none() || before.is_some_and(|before| before.off && stated == Stated::Open);
+        let is_back = task.planned.is_none()
+            || before.is_some_and(|before| before.off && stated == Stated::Open);
         match task.status {
             TaskStatus::Done => None,
             status if status.is_held() => None,
@@ -180,8 +209,12 @@ impl Delta<'_> {
             TaskStatus::Cancelled | TaskStatus::Obsolete if stated.is_called_off() => None,
             _ if is_called_off => Some(called_off(stated)),
             // The task was done before it got the parts that are gone again.
-            TaskStatus::Available if had_parts && was_done && !other_words => Some(TaskStatus::Done),
-            _ if is_over && (!self.same_content(number, task) || other_words || had_parts || is_back) => {
+            TaskStatus::Available if had_parts && was_done && !other_words => {
+                Some(TaskStatus::Done)
+            }
+            _ if is_over
+                && (!self.same_content(number, task) || other_words || had_parts || is_back) =>
+            {
                 Some(TaskStatus::Available)
             }
             _ => None,
@@ -198,7 +231,9 @@ impl Delta<'_> {
     /// True if something of the item is still to be done once the plan is the current one.
     fn stays_open(&self, number: usize) -> bool {
         match self.before[number] {
-            _ if !self.parts[number].is_empty() => self.parts[number].iter().any(|part| self.stays_open(*part)),
+            _ if !self.parts[number].is_empty() => {
+                self.parts[number].iter().any(|part| self.stays_open(*part))
+            }
             None => self.plan.items[number].status == Stated::Open,
             Some(task) => self.becomes(number, task).unwrap_or(task.status).is_unfinished(),
         }
@@ -211,7 +246,12 @@ fn called_off(stated: Stated) -> TaskStatus {
 
 fn context(item: &Item) -> Context {
     let Item { files, hints, metadata, .. } = item;
-    Context { files: files.clone(), hints: hints.clone(), metadata: metadata.clone(), ..Context::default() }
+    Context {
+        files: files.clone(),
+        hints: hints.clone(),
+        metadata: metadata.clone(),
+        ..Context::default()
+    }
 }
 
 impl Planned {
@@ -226,7 +266,8 @@ impl Planned {
     }
 }
 
-/// True if the task has another parent, or another place below it. A new number of the parent does not count.
+/// True if the task has another parent, or another place below it. A new number of the parent does
+/// not count.
 pub fn is_renumbered(before: &Task, parent: Option<&TaskId>, path: Option<&str>) -> bool {
     before.parent.as_ref() != parent || last_part(before.path.as_deref()) != last_part(path)
 }

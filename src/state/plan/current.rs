@@ -41,8 +41,9 @@ impl State {
         self.plans().pop()
     }
 
-    /// Lines of skipped headings that are items of the current plan, imported when nothing was marked, and not called
-    /// off since. A title that is also an item of `plan` at that level means that item instead.
+    /// Lines of skipped headings that are items of the current plan, imported when nothing was
+    /// marked, and not called off since. A title that is also an item of `plan` at that level
+    /// means that item instead.
     pub fn still_items(&self, plan: &Plan, import: &Import) -> BTreeSet<usize> {
         if plan.skipped.is_empty() {
             return BTreeSet::new();
@@ -51,7 +52,12 @@ impl State {
             .tasks()
             .filter(|task| task.plan_name() == Some(import.own_name()))
             .filter(|task| !matches!(task.status, TaskStatus::Cancelled | TaskStatus::Obsolete))
-            .filter_map(|task| Some((hierarchy::level(task.path.as_deref()?), task.planned.as_ref()?.title.clone())))
+            .filter_map(|task| {
+                Some((
+                    hierarchy::level(task.path.as_deref()?),
+                    task.planned.as_ref()?.title.clone(),
+                ))
+            })
             .collect();
         let mut levels: Vec<usize> = Vec::with_capacity(plan.items.len());
         for item in &plan.items {
@@ -63,7 +69,9 @@ impl State {
         }
         let is_known = |one: &&Skipped| {
             let titles = [hash(&words(&one.title)), hash(&one.title)];
-            one.level.is_some_and(|level| titles.into_iter().any(|title| known.contains(&(level, title))))
+            one.level.is_some_and(|level| {
+                titles.into_iter().any(|title| known.contains(&(level, title)))
+            })
         };
         plan.skipped.iter().filter(is_known).map(|one| one.line).collect()
     }
@@ -83,10 +91,11 @@ impl State {
         self.tasks().filter(move |task| is_item_of(task, name))
     }
 
-    /// The event that takes the plan off the board: what is done stays, what is held is its agent's until its attempt
-    /// ends.
+    /// The event that takes the plan off the board: what is done stays, what is held is its agent's
+    /// until its attempt ends.
     pub fn without_plan(&self, plan: &PlanVersion) -> Event {
-        let (leaving, removed): (Vec<_>, Vec<_>) = self.items_of(plan.name()).partition(|task| task.status.is_held());
+        let (leaving, removed): (Vec<_>, Vec<_>) =
+            self.items_of(plan.name()).partition(|task| task.status.is_held());
         let ids = |tasks: Vec<&Arc<Task>>| tasks.into_iter().map(|task| task.id.clone()).collect();
         Event::PlanImported {
             plan: PlanVersion { removed: true, items: 0, was: None, ..plan.clone() },
@@ -107,8 +116,12 @@ impl State {
     }
 
     /// Those of `tasks` that are in a plan, in the order of its file: each before its parts.
-    pub fn in_file_order<'a>(&'a self, tasks: impl Iterator<Item = &'a Arc<Task>>) -> Vec<&'a Task> {
-        let mut found: Vec<&Task> = tasks.map(AsRef::as_ref).filter(|task| task.planned.is_some()).collect();
+    pub fn in_file_order<'a>(
+        &'a self,
+        tasks: impl Iterator<Item = &'a Arc<Task>>,
+    ) -> Vec<&'a Task> {
+        let mut found: Vec<&Task> =
+            tasks.map(AsRef::as_ref).filter(|task| task.planned.is_some()).collect();
         found.sort_by_cached_key(|task| {
             let mut turns: Vec<_> = self.ancestors(task).map(|above| self.turn_of(above)).collect();
             turns.reverse();
@@ -125,7 +138,8 @@ pub(super) fn is_item_of(task: &Task, name: &str) -> bool {
 
 /// Tasks of plans in the order of their paths, each before its parts.
 pub fn planned<'a>(tasks: impl Iterator<Item = &'a Arc<Task>>) -> Vec<&'a Task> {
-    let mut found: Vec<_> = tasks.map(AsRef::as_ref).filter(|task: &&Task| task.planned.is_some()).collect();
+    let mut found: Vec<_> =
+        tasks.map(AsRef::as_ref).filter(|task: &&Task| task.planned.is_some()).collect();
     found.sort_by_cached_key(|task| hierarchy::numbers(task.path.as_deref().unwrap_or_default()));
     found
 }

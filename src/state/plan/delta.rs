@@ -1,4 +1,5 @@
-//! The difference between the board and a new version of its plan, from the items' tasks to the event.
+//! The difference between the board and a new version of its plan, from the items' tasks to the
+//! event.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -35,7 +36,11 @@ pub(super) struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    pub(super) fn new(state: &'a State, plan: &'a Plan, import: &'a Import) -> Result<Self, Vec<Problem>> {
+    pub(super) fn new(
+        state: &'a State,
+        plan: &'a Plan,
+        import: &'a Import,
+    ) -> Result<Self, Vec<Problem>> {
         let count = plan.items.len();
         let mut parts = vec![Vec::new(); count];
         for (number, item) in plan.items.iter().enumerate() {
@@ -48,7 +53,11 @@ impl<'a> Delta<'a> {
             plan,
             import,
             parts,
-            hashes: plan.items.iter().map(|item| (hash(&words(&item.title)), content_hash(item))).collect(),
+            hashes: plan
+                .items
+                .iter()
+                .map(|item| (hash(&words(&item.title)), content_hash(item)))
+                .collect(),
             before: vec![None; count],
             taken: HashSet::new(),
             waits_for: HashMap::new(),
@@ -84,7 +93,10 @@ impl<'a> Delta<'a> {
             let Some(path) = &item.path else { continue };
             if let Some(other) = paths.insert(path, number) {
                 let first = plan.items[other].line;
-                self.wrong(number, format!("the path {path} stands on line {first} already; give each its own"));
+                self.wrong(
+                    number,
+                    format!("the path {path} stands on line {first} already; give each its own"),
+                );
             }
         }
     }
@@ -92,12 +104,13 @@ impl<'a> Delta<'a> {
     /// Makes items the done tasks that the caller says they are.
     fn carry(&mut self) {
         for (id, path) in &self.import.carry {
-            let item =
-                (0..self.paths.len()).find(|item| self.paths[*item] == *path || self.ids[*item].as_str() == path);
+            let item = (0..self.paths.len())
+                .find(|item| self.paths[*item] == *path || self.ids[*item].as_str() == path);
             let task = self.own_tasks().find(|task| task.id == *id);
             if let Err(problem) = self.carried(item, task) {
                 let line = item.map_or(1, |item| self.plan.items[item].line);
-                self.problems.insert(Problem { line, problem: format!("carry {id}={path}: {problem}") });
+                self.problems
+                    .insert(Problem { line, problem: format!("carry {id}={path}: {problem}") });
             }
         }
     }
@@ -110,9 +123,17 @@ impl<'a> Delta<'a> {
         }
         let is_held = self.before[item].is_some_and(|before| before.status.is_held());
         match () {
-            () if task.status != TaskStatus::Done => return Err(format!("that task is {}, not done", task.status)),
-            () if self.taken.contains(&task.id) => return Err("that task is another item of the plan".to_owned()),
-            () if is_held => return Err("an agent holds the item's task; try again when it is released".to_owned()),
+            () if task.status != TaskStatus::Done => {
+                return Err(format!("that task is {}, not done", task.status));
+            }
+            () if self.taken.contains(&task.id) => {
+                return Err("that task is another item of the plan".to_owned());
+            }
+            () if is_held => {
+                return Err(
+                    "an agent holds the item's task; try again when it is released".to_owned()
+                );
+            }
             () if !self.parts[item].is_empty() => {
                 return Err("that item has parts, which are done by themselves".to_owned());
             }
@@ -149,35 +170,63 @@ impl<'a> Delta<'a> {
             let inherited = item.parent.map_or(DEFAULT_PRIORITY, |parent| priorities[parent]);
             let priority = item.priority.unwrap_or(inherited);
             priorities.push(priority);
-            let settings =
-                settings_hash(priority, &dependencies, &item.tags, item.estimated_minutes, &item.further.trials);
+            let settings = settings_hash(
+                priority,
+                &dependencies,
+                &item.tags,
+                item.estimated_minutes,
+                &item.further.trials,
+            );
             let (title, content) = self.hashes[number].clone();
             let kept = self.before[number].filter(|task| self.had_content(number, task));
-            let content = kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());
+            let content =
+                kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());
             let done = item.status == Stated::Done && self.parts[number].is_empty();
             let kept = self.before[number].filter(|task| self.had_title(number, task));
             let title = kept.and_then(|task| origin(task)).map_or(title, |kept| kept.title.clone());
             let off = item.status.is_called_off() && self.parts[number].is_empty();
             let after = self.waits_for.get(&number).map(|task| task.id.clone());
-            let pending = after.map(|after| Box::new(Pending { after: Some(after), ..Pending::default() }));
+            let pending =
+                after.map(|after| Box::new(Pending { after: Some(after), ..Pending::default() }));
             let (plan, source) = (self.import.name.clone(), item.source.clone());
             let beside = order[number].take().map(Box::new);
-            let planned = Planned { title, content, settings, ticked: false, done, off, source, plan, beside, pending };
+            let planned = Planned {
+                title,
+                content,
+                settings,
+                ticked: false,
+                done,
+                off,
+                source,
+                plan,
+                beside,
+                pending,
+            };
             let parent = item.parent.map(|parent| self.ids[parent].clone());
             match self.before[number] {
-                Some(task) => changed.extend(self.changed(number, task, parent, planned, priority, dependencies)),
+                Some(task) => changed.extend(self.changed(
+                    number,
+                    task,
+                    parent,
+                    planned,
+                    priority,
+                    dependencies,
+                )),
                 None => created.push(self.created(number, parent, planned, priority, dependencies)),
             }
         }
         let there: HashSet<&TaskId> = self.before.iter().flatten().map(|task| &task.id).collect();
-        let gone = self.own_tasks().filter(|task| task.planned.is_some() && !there.contains(&task.id));
+        let gone =
+            self.own_tasks().filter(|task| task.planned.is_some() && !there.contains(&task.id));
         let (leaving, removed): (Vec<_>, Vec<_>) = gone.partition(|task| task.status.is_held());
         let ids = |tasks: Vec<&Arc<Task>>| tasks.into_iter().map(|task| task.id.clone()).collect();
         let mut reworded: Vec<(usize, &'a Arc<Task>)> =
             self.reworded.iter().map(|(item, task)| (*item, *task)).collect();
         reworded.sort_unstable_by_key(|(item, _)| *item);
-        let named =
-            |(item, task): (usize, &'a Arc<Task>)| Reworded { done: task.id.clone(), now: self.ids[item].clone() };
+        let named = |(item, task): (usize, &'a Arc<Task>)| Reworded {
+            done: task.id.clone(),
+            now: self.ids[item].clone(),
+        };
         let reworded = reworded.into_iter().map(named).collect();
         let current = self.current();
         let prev_sha256 = match current.filter(|current| current.sha256 == plan.sha256) {
@@ -186,7 +235,9 @@ impl<'a> Delta<'a> {
         };
         let version = PlanVersion {
             name: self.import.name.clone(),
-            was: current.filter(|current| current.name != self.import.name).map(|current| current.name().to_owned()),
+            was: current
+                .filter(|current| current.name != self.import.name)
+                .map(|current| current.name().to_owned()),
             parallel: self.import.parallel,
             removed: false,
             sha256: plan.sha256.clone(),

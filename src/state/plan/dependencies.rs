@@ -15,7 +15,8 @@ use crate::state::refusal::{Refusal, cycle_text};
 impl Delta<'_> {
     pub(super) fn dependencies(&mut self) -> Vec<Vec<TaskId>> {
         let plan = self.plan;
-        let by_path: HashMap<&str, usize> = self.paths.iter().map(String::as_str).zip(0..).collect();
+        let by_path: HashMap<&str, usize> =
+            self.paths.iter().map(String::as_str).zip(0..).collect();
         let mut by_title: HashMap<String, Vec<usize>> = HashMap::new();
         for (number, item) in plan.items.iter().enumerate() {
             by_title.entry(folded(&item.title)).or_default().push(number);
@@ -35,18 +36,22 @@ impl Delta<'_> {
             for given in &item.depends {
                 let of_plan = by_path.get(self.own_path(given)).map(|item| vec![*item]);
                 // A long text may have become a shorter title.
-                let titles = [folded(given), folded(&shortened(&one_line(given), limit::TITLE.max))];
+                let titles =
+                    [folded(given), folded(&shortened(&one_line(given), limit::TITLE.max))];
                 let titled = || titles.iter().find_map(|title| by_title.get(title)).cloned();
                 let of_plan = of_plan.or_else(titled).unwrap_or_default();
                 let id = match of_plan.as_slice() {
                     [one] => Some(self.ids[*one].clone()),
                     [] => self.elsewhere(given),
                     several => {
-                        let lines: Vec<_> = several.iter().map(|one| plan.items[*one].line.to_string()).collect();
+                        let lines: Vec<_> =
+                            several.iter().map(|one| plan.items[*one].line.to_string()).collect();
                         let given = shown(given);
                         let lines = lines.join(" and ");
-                        problems
-                            .push((number, format!("\"{given}\" may be that of line {lines}; name it by its path")));
+                        problems.push((
+                            number,
+                            format!("\"{given}\" may be that of line {lines}; name it by its path"),
+                        ));
                         continue;
                     }
                 };
@@ -54,7 +59,10 @@ impl Delta<'_> {
                     Some(id) if !found.contains(&id) => found.push(id),
                     Some(_) => {}
                     None => {
-                        let remark = format!("\"{}\" fits no item and no task: it makes none wait", shown(given));
+                        let remark = format!(
+                            "\"{}\" fits no item and no task: it makes none wait",
+                            shown(given)
+                        );
                         unknown.push(Remark { line: item.line, remark });
                     }
                 }
@@ -73,10 +81,12 @@ impl Delta<'_> {
         names.into_iter().flatten().find_map(path).unwrap_or(given)
     }
 
-    /// The task outside the plan that a text names: by its id, or by the name of another plan and a path there.
+    /// The task outside the plan that a text names: by its id, or by the name of another plan and a
+    /// path there.
     fn elsewhere(&self, given: &str) -> Option<TaskId> {
         let by_id = TaskId::checked(given).ok();
-        let is_there = |id: &TaskId| self.state.status_of(id).is_some() && self.state.run_status(id).is_none();
+        let is_there =
+            |id: &TaskId| self.state.status_of(id).is_some() && self.state.run_status(id).is_none();
         by_id.filter(is_there).or_else(|| {
             let name = split_scope(given).0?;
             let mut there = self.state.at_path(given).filter(|task| is_item_of(task, name));
@@ -95,7 +105,9 @@ impl Delta<'_> {
             let parent = item.parent.map(|parent| &ids[parent]);
             nodes.insert(&ids[number], Node { parent, dependencies: &dependencies[number] });
         }
-        let Err(Refusal::DependencyCycle { mut cycle }) = self.state.check_wired(nodes) else { return };
+        let Err(Refusal::DependencyCycle { mut cycle }) = self.state.check_wired(nodes) else {
+            return;
+        };
         let numbers: HashMap<&TaskId, usize> = ids.iter().zip(0..).collect();
         let number_of = |id: &TaskId| numbers.get(id).copied();
         // Begins the cycle at its first line, so that the message does not depend on made-up ids.
@@ -107,11 +119,17 @@ impl Delta<'_> {
         let named: Vec<_> = cycle
             .iter()
             .map(|id| match number_of(id) {
-                Some(number) => format!("{} (line {})", self.paths[number], plan.items[number].line),
+                Some(number) => {
+                    format!("{} (line {})", self.paths[number], plan.items[number].line)
+                }
                 None => id.to_string(),
             })
             .collect();
-        let what = "each waits for the next, as one does for its parts and for what its parents wait for";
-        self.wrong(first, format!("a cycle: {}; {what}; leave one dependency out", cycle_text(&named)));
+        let what =
+            "each waits for the next, as one does for its parts and for what its parents wait for";
+        self.wrong(
+            first,
+            format!("a cycle: {}; {what}; leave one dependency out", cycle_text(&named)),
+        );
     }
 }

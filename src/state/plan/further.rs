@@ -1,4 +1,5 @@
-//! What a plan says of an item that comes from another board: how it may be tried, and what became of it there.
+//! What a plan says of an item that comes from another board: how it may be tried, and what became
+//! of it there.
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,27 +53,39 @@ impl Trials {
     /// Adds what differs from the task to its change.
     pub(super) fn change(&self, task: &Task, change: &mut TaskChange) {
         change.max_attempts = self.max_attempts.filter(|most| *most != task.max_attempts);
-        change.timeout_seconds = self.timeout_seconds.filter(|seconds| Some(*seconds) != task.timeout_seconds);
+        change.timeout_seconds =
+            self.timeout_seconds.filter(|seconds| Some(*seconds) != task.timeout_seconds);
         change.demands = self.demands.clone().filter(|demands| *demands != *task.demands);
     }
 }
 
 impl Delta<'_> {
-    /// What the import brings to the board: the past of new tasks and of those that it says are done.
-    pub(super) fn brought(&self, created: &[NewTask], changed: &[Replanned]) -> Option<Box<Brought>> {
+    /// What the import brings to the board: the past of new tasks and of those that it says are
+    /// done.
+    pub(super) fn brought(
+        &self,
+        created: &[NewTask],
+        changed: &[Replanned],
+    ) -> Option<Box<Brought>> {
         let mut brought = self.state.news_of(&self.plan.brings);
         let items = self.plan.items.iter().zip(&self.ids);
         // Of several items that want an id, the first one counts.
-        let called: HashMap<&TaskId, &TaskId> =
-            items.clone().rev().filter_map(|(item, id)| Some((item.further.task_id.as_ref()?, id))).collect();
+        let called: HashMap<&TaskId, &TaskId> = items
+            .clone()
+            .rev()
+            .filter_map(|(item, id)| Some((item.further.task_id.as_ref()?, id)))
+            .collect();
         for one in &mut brought.discoveries {
             one.task_id = one.task_id.take().and_then(|id| called.get(&id).copied().cloned());
         }
         let new = created.iter().map(|new| &new.id);
-        let completed = changed.iter().filter(|one| one.becomes == Some(TaskStatus::Done)).map(|one| &one.task);
+        let completed =
+            changed.iter().filter(|one| one.becomes == Some(TaskStatus::Done)).map(|one| &one.task);
         let due: HashSet<&TaskId> = new.chain(completed).collect();
-        let with_past = items.filter(|(item, id)| !item.further.past.is_empty() && due.contains(id));
-        brought.tasks = with_past.map(|(item, id)| (id.clone(), item.further.past.clone())).collect();
+        let with_past =
+            items.filter(|(item, id)| !item.further.past.is_empty() && due.contains(id));
+        brought.tasks =
+            with_past.map(|(item, id)| (id.clone(), item.further.past.clone())).collect();
         Some(brought).filter(|brought| !brought.is_empty()).map(Box::new)
     }
 

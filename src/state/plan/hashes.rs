@@ -23,12 +23,14 @@ pub(super) fn settings_hash(
     }
 }
 
-/// Hash of what is to be done. Spaces and line ends in hints do not count, because Markdown has hints on one line.
+/// Hash of what is to be done. Spaces and line ends in hints do not count, because Markdown has
+/// hints on one line.
 pub(super) fn content_hash(item: &Item) -> String {
     let hints = item.hints.as_deref().map(one_line);
-    match item.metadata.is_empty() {
-        true => hash(&(&item.description, &item.files, hints)),
-        false => hash(&(&item.description, &item.files, hints, &item.metadata)),
+    if item.metadata.is_empty() {
+        hash(&(&item.description, &item.files, hints))
+    } else {
+        hash(&(&item.description, &item.files, hints, &item.metadata))
     }
 }
 

@@ -17,7 +17,8 @@ pub struct Plan {
     pub title: Option<String>,
     /// Items, each before its parts.
     pub items: Vec<Item>,
-    /// Headings, entries and rows that are text, because others are marked as items and they are not.
+    /// Headings, entries and rows that are text, because others are marked as items and they are
+    /// not.
     pub skipped: Vec<Skipped>,
     /// What was read in a way that the text does not say in so many words.
     pub remarks: Vec<Remark>,
@@ -25,7 +26,8 @@ pub struct Plan {
     pub brings: Brought,
     /// Fields of the whole that callboard does not know.
     pub metadata: Map<String, Value>,
-    /// Items that wait for another because their headings count: the later one, then the one before it.
+    /// Items that wait for another because their headings count: the later one, then the one
+    /// before it.
     pub order: Vec<(usize, usize)>,
 }
 
@@ -106,7 +108,9 @@ impl Plan {
         for (number, item) in self.items.iter().enumerate().rev() {
             let status = found[number].unwrap_or(item.status);
             if let Some(above) = item.parent.map(|parent| &mut found[parent]) {
-                *above = Some(above.map_or(status, |known| if rank(&known) < rank(&status) { status } else { known }));
+                *above = Some(above.map_or(status, |known| {
+                    if rank(&known) < rank(&status) { status } else { known }
+                }));
             }
         }
         found

@@ -1,4 +1,5 @@
-//! The text of a plan as it was given. The event of its import keeps it, so that an export returns it.
+//! The text of a plan as it was given. The event of its import keeps it, so that an export returns
+//! it.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -69,7 +70,10 @@ impl KeptText {
     /// The end of each line, in order. The last line may have none.
     pub fn ends(&self) -> Vec<&'static str> {
         let count = self.text.matches('\n').count();
-        let known = self.line_ends.iter().flat_map(|run| std::iter::repeat_n(run.end, run.lines.min(count)));
+        let known = self
+            .line_ends
+            .iter()
+            .flat_map(|run| std::iter::repeat_n(run.end, run.lines.min(count)));
         known.chain(std::iter::repeat(LineEnd::Lf)).take(count).map(LineEnd::as_str).collect()
     }
 }
@@ -81,10 +85,16 @@ mod tests {
     #[test]
     fn lines_end_as_they_did() {
         for text in ["a\nb", "a\r\nb\r\n", "a\rb\nc\r\n\r\nd", "", "\r\n", "\n\r"] {
-            let kept = KeptText { text: text.replace("\r\n", "\n").replace('\r', "\n"), line_ends: LineEnds::of(text) };
+            let kept = KeptText {
+                text: text.replace("\r\n", "\n").replace('\r', "\n"),
+                line_ends: LineEnds::of(text),
+            };
             let mut ends = kept.ends().into_iter();
-            let whole: String =
-                kept.text.split('\n').map(|line| format!("{line}{}", ends.next().unwrap_or_default())).collect();
+            let whole: String = kept
+                .text
+                .split('\n')
+                .map(|line| format!("{line}{}", ends.next().unwrap_or_default()))
+                .collect();
             assert_eq!(whole, text);
         }
         assert_eq!(LineEnds::of("a\nb\n"), []);

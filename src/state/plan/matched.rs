@@ -23,8 +23,10 @@ impl State {
         let mut delta = Delta::new(self, plan, import).ok()?;
         let waits = delta.dependencies();
         let is_planned = |task: &&'a Arc<Task>| task.planned.is_some();
-        let tasks: Vec<_> = delta.before.iter().map(|task| task.filter(is_planned)).collect::<Option<_>>()?;
-        if !delta.problems.is_empty() || tasks.len() != delta.own_tasks().filter(is_planned).count() {
+        let tasks: Vec<_> =
+            delta.before.iter().map(|task| task.filter(is_planned)).collect::<Option<_>>()?;
+        if !delta.problems.is_empty() || tasks.len() != delta.own_tasks().filter(is_planned).count()
+        {
             return None;
         }
         let mut ordered = vec![Vec::new(); tasks.len()];
@@ -36,7 +38,9 @@ impl State {
 
     /// True if importing `plan` would change no task.
     pub fn is_no_news(&self, plan: &Plan, import: &Import) -> bool {
-        let Ok(Event::PlanImported { created, changed, removed, leaving, .. }) = self.replan(plan, import) else {
+        let Ok(Event::PlanImported { created, changed, removed, leaving, .. }) =
+            self.replan(plan, import)
+        else {
             return false;
         };
         let is_same = created.is_empty() && removed.is_empty() && leaving.is_empty();

@@ -62,7 +62,8 @@ impl Names {
         if exact != Named::None {
             return exact;
         }
-        if let Some(found) = self.by_id.get(&given.trim_end_matches(['.', ':', ')']).to_lowercase()) {
+        if let Some(found) = self.by_id.get(&given.trim_end_matches(['.', ':', ')']).to_lowercase())
+        {
             return named(found.clone());
         }
         let title = words(given.trim_end_matches(['.', '!']));
@@ -70,7 +71,8 @@ impl Names {
             return named(found.clone());
         }
         let wanted = singles(&title);
-        let core: Vec<String> = wanted.iter().filter(|word| !FILLERS.contains(&word.as_str())).cloned().collect();
+        let core: Vec<String> =
+            wanted.iter().filter(|word| !FILLERS.contains(&word.as_str())).cloned().collect();
         for wanted in [&wanted, &core] {
             let found = self.with_words(wanted, itself, true);
             if !found.is_empty() {
@@ -85,12 +87,16 @@ impl Names {
         if wanted.is_empty() || wanted.len() > MOST_WORDS {
             return Vec::new();
         }
-        let near = wanted.iter().map(|word| self.by_word.get(word)).min_by_key(|found| found.map_or(0, Vec::len));
+        let near = wanted
+            .iter()
+            .map(|word| self.by_word.get(word))
+            .min_by_key(|found| found.map_or(0, Vec::len));
         let has_all = |number: &&usize| {
             let title = &self.titles[**number];
-            match together {
-                true => title.windows(wanted.len()).any(|some| some == wanted),
-                false => wanted.iter().all(|word| title.contains(word)),
+            if together {
+                title.windows(wanted.len()).any(|some| some == wanted)
+            } else {
+                wanted.iter().all(|word| title.contains(word))
             }
         };
         let found = near.flatten().into_iter().flatten().filter(|number| Some(**number) != itself);
@@ -120,13 +126,20 @@ fn singles(text: &str) -> Vec<String> {
 /// The id that a title begins with: `T001`, `TASK-4.1`, `1.2` or `#3`.
 pub fn leading_id(title: &str) -> Option<String> {
     let plain = plain(title);
-    let first = plain.split_whitespace().next()?.trim_matches(['[', ']', '(', ')']).trim_end_matches([':', '.', ')']);
+    let first = plain
+        .split_whitespace()
+        .next()?
+        .trim_matches(['[', ']', '(', ')'])
+        .trim_end_matches([':', '.', ')']);
     is_id(first).then(|| first.to_owned()).filter(|_| plain.split_whitespace().nth(1).is_some())
 }
 
 fn is_id(word: &str) -> bool {
     let is_number = |text: &str| {
-        !text.is_empty() && text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+        !text.is_empty()
+            && text
+                .split('.')
+                .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
     };
     if let Some(number) = word.strip_prefix('#') {
         return is_number(number);

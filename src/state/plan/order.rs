@@ -1,14 +1,16 @@
 //! Items are claimed in the order of their file, whenever they were added.
 //!
-//! Tasks of one priority are claimed in the order of their creation. An item that stands elsewhere in the file names
-//! the item beside which it is claimed; of the others, as many as possible keep their own places.
+//! Tasks of one priority are claimed in the order of their creation. An item that stands elsewhere
+//! in the file names the item beside which it is claimed; of the others, as many as possible keep
+//! their own places.
 
 use super::delta::Delta;
 use crate::state::Ordinal;
 use crate::state::task::Beside;
 
 impl Delta<'_> {
-    /// Beside which item each is claimed; `None` for those that are claimed in the order of their creation.
+    /// Beside which item each is claimed; `None` for those that are claimed in the order of their
+    /// creation.
     pub(super) fn order(&self) -> Vec<Option<Beside>> {
         // New tasks are created in the order of the file, after all others.
         let place_of = |item: usize| match self.before[item] {
@@ -61,7 +63,12 @@ mod tests {
     #[test]
     fn as_many_as_possible_keep_their_places() {
         let kept = |numbers: &[u8]| -> Vec<u8> {
-            numbers.iter().zip(longest_rise(numbers)).filter(|(_, kept)| *kept).map(|(number, _)| *number).collect()
+            numbers
+                .iter()
+                .zip(longest_rise(numbers))
+                .filter(|(_, kept)| *kept)
+                .map(|(number, _)| *number)
+                .collect()
         };
         assert_eq!(kept(&[]), [0; 0]);
         assert_eq!(kept(&[1, 2, 3]), [1, 2, 3]);

@@ -14,17 +14,21 @@ use crate::state::limit;
 use crate::state::task::{Context, Source, Task, TaskStatus};
 
 impl<'a> Delta<'a> {
-    /// Finds the task that each item was before: by its words, and then, level by level, by path, by content and by
-    /// similar title. A task found by less than its words is the same item only while it is neither held nor done.
+    /// Finds the task that each item was before: by its words, and then, level by level, by path,
+    /// by content and by similar title. A task found by less than its words is the same item
+    /// only while it is neither held nor done.
     pub(super) fn recognise(&mut self) {
         self.pair_same_words();
         self.pair_sources();
         let mut old: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
         let named: HashSet<&TaskId> =
             self.reworded.values().chain(self.waits_for.values()).map(|task| &task.id).collect();
-        let is_left = |task: &&Arc<Task>| !self.taken.contains(&task.id) && !named.contains(&task.id);
+        let is_left =
+            |task: &&Arc<Task>| !self.taken.contains(&task.id) && !named.contains(&task.id);
         for task in self.own_tasks().filter(|task| task.planned.is_some()).filter(is_left) {
-            old.entry(hierarchy::level(task.path.as_deref().unwrap_or_default())).or_default().push(task);
+            old.entry(hierarchy::level(task.path.as_deref().unwrap_or_default()))
+                .or_default()
+                .push(task);
         }
         let levels: Vec<usize> = (0..self.plan.items.len()).map(|item| self.level(item)).collect();
         for level in 1..=limit::PLAN_DEPTH.max {
@@ -45,10 +49,14 @@ impl<'a> Delta<'a> {
         }
         let mut tasks: HashMap<_, Vec<&'a Arc<Task>>> = HashMap::new();
         for task in self.own_tasks().filter(|task| task.planned.is_some()) {
-            tasks.entry(origin(task).and_then(|planned| planned.source.as_ref()).map(key)).or_default().push(task);
+            tasks
+                .entry(origin(task).and_then(|planned| planned.source.as_ref()).map(key))
+                .or_default()
+                .push(task);
         }
         for (source, items) in items.into_iter().filter(|(source, _)| source.is_some()) {
-            if let ([item], Some([task])) = (items.as_slice(), tasks.get(&source).map(Vec::as_slice))
+            if let ([item], Some([task])) =
+                (items.as_slice(), tasks.get(&source).map(Vec::as_slice))
                 && self.is_open(*item)
                 && !self.taken.contains(&task.id)
             {
@@ -63,8 +71,8 @@ impl<'a> Delta<'a> {
         self.state.tasks().filter(move |task| task.plan_name() == Some(own))
     }
 
-    /// Takes the task for what the item was under other words. A held one keeps its words until its attempt ends, a
-    /// done one keeps them for ever.
+    /// Takes the task for what the item was under other words. A held one keeps its words until its
+    /// attempt ends, a done one keeps them for ever.
     fn reword(&mut self, item: usize, task: &'a Arc<Task>) {
         let is_group = !self.parts[item].is_empty() && self.state.is_parent(&task.id);
         match task.status {
@@ -78,17 +86,28 @@ impl<'a> Delta<'a> {
     }
 
     fn is_open(&self, item: usize) -> bool {
-        self.before[item].is_none() && !self.waits_for.contains_key(&item) && !self.reworded.contains_key(&item)
+        self.before[item].is_none()
+            && !self.waits_for.contains_key(&item)
+            && !self.reworded.contains_key(&item)
     }
 
     /// Pairs the items and tasks that fit exactly one partner.
-    fn pair(&mut self, new: &[usize], left: &mut Vec<&'a Arc<Task>>, fits: fn(&Self, usize, &Task) -> bool) {
-        // Tasks by each key that a step decides on, so that not every item is compared with every task.
+    fn pair(
+        &mut self,
+        new: &[usize],
+        left: &mut Vec<&'a Arc<Task>>,
+        fits: fn(&Self, usize, &Task) -> bool,
+    ) {
+        // Tasks by each key that a step decides on, so that not every item is compared with every
+        // task.
         let mut near: HashMap<&str, Vec<&'a Arc<Task>>> = HashMap::new();
         for task in left.iter() {
             let planned = origin(task);
-            let keys =
-                [task.path.as_deref(), planned.map(|one| one.title.as_str()), planned.map(|one| one.content.as_str())];
+            let keys = [
+                task.path.as_deref(),
+                planned.map(|one| one.title.as_str()),
+                planned.map(|one| one.content.as_str()),
+            ];
             keys.into_iter().flatten().for_each(|key| near.entry(key).or_default().push(task));
         }
         let mut wanted: HashMap<&TaskId, Vec<usize>> = HashMap::new();
@@ -133,7 +152,9 @@ impl<'a> Delta<'a> {
             if one.path.is_some() {
                 continue;
             }
-            for (number, task) in left.iter().enumerate().filter(|(_, task)| self.is_beside(item, task)) {
+            for (number, task) in
+                left.iter().enumerate().filter(|(_, task)| self.is_beside(item, task))
+            {
                 let likeness = likeness(&one.title, task.title.as_deref().unwrap_or_default());
                 if likeness >= ALIKE && self.same_content(item, task) {
                     alike.push((100 - likeness, item, number));
@@ -179,23 +200,28 @@ impl<'a> Delta<'a> {
 
     /// True if the plan last gave the task these words, whatever it is called on the board.
     pub(super) fn had_title(&self, item: usize, task: &Task) -> bool {
-        let is_it = |stored: &str| stored == self.hashes[item].0 || stored == hash(&self.plan.items[item].title);
+        let is_it = |stored: &str| {
+            stored == self.hashes[item].0 || stored == hash(&self.plan.items[item].title)
+        };
         origin(task).is_some_and(|planned| is_it(&planned.title))
     }
 
-    /// True if the item has the words that the plan gave before, or those given on the board since: neither is news.
+    /// True if the item has the words that the plan gave before, or those given on the board since:
+    /// neither is news.
     pub(super) fn same_title(&self, item: usize, task: &Task) -> bool {
         self.had_title(item, task) || words(task.headline()) == words(&self.plan.items[item].title)
     }
 
-    /// True if the item has the content that the plan gave before, or the one given on the board since.
+    /// True if the item has the content that the plan gave before, or the one given on the board
+    /// since.
     pub(super) fn same_content(&self, item: usize, task: &Task) -> bool {
         self.had_content(item, task) || says(task, &self.plan.items[item])
     }
 
     pub(super) fn had_content(&self, item: usize, task: &Task) -> bool {
-        let is_it =
-            |stored: &str| stored == self.hashes[item].1 || stored == older_content_hash(&self.plan.items[item]);
+        let is_it = |stored: &str| {
+            stored == self.hashes[item].1 || stored == older_content_hash(&self.plan.items[item])
+        };
         origin(task).is_some_and(|planned| is_it(&planned.content))
     }
 }
@@ -207,7 +233,10 @@ const ALIKE: u32 = 50;
 
 fn likeness(one: &str, other: &str) -> u32 {
     let words = |text: &str| -> BTreeSet<String> {
-        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(folded).collect()
+        text.split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(folded)
+            .collect()
     };
     let (one, other) = (words(one), words(other));
     let shared = one.intersection(&other).count();

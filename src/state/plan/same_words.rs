@@ -1,7 +1,7 @@
 //! Pairs items with the tasks that had the same words, at whatever depth and place.
 //!
-//! "Done" carries over on these pairs alone. Words that occur twice need equal parents, word for word; what is still
-//! ambiguous is paired only with what is not done.
+//! "Done" carries over on these pairs alone. Words that occur twice need equal parents, word for
+//! word; what is still ambiguous is paired only with what is not done.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -38,7 +38,11 @@ impl<'a> Delta<'a> {
         }
         for known in self.known() {
             let Some(group) = groups.get_mut(&known.key) else { continue };
-            if known.task.planned.is_some() { group.current.push(known) } else { group.gone.push(known) }
+            if known.task.planned.is_some() {
+                group.current.push(known)
+            } else {
+                group.gone.push(known)
+            }
         }
         let mut groups: Vec<_> = groups.into_values().collect();
         groups.sort_by_key(|group| group.items[0]);
@@ -50,7 +54,8 @@ impl<'a> Delta<'a> {
     fn chains(&self) -> Vec<String> {
         let mut chains: Vec<String> = Vec::with_capacity(self.hashes.len());
         for item in &self.plan.items {
-            let chain = item.parent.map(|parent| format!("{}/{}", chains[parent], self.hashes[parent].0));
+            let chain =
+                item.parent.map(|parent| format!("{}/{}", chains[parent], self.hashes[parent].0));
             chains.push(chain.unwrap_or_default());
         }
         chains
@@ -58,8 +63,13 @@ impl<'a> Delta<'a> {
 
     fn known(&self) -> Vec<Known<'a>> {
         // Older boards have hashes of whole titles.
-        let whole: HashMap<String, &String> =
-            self.plan.items.iter().zip(&self.hashes).map(|(item, (key, _))| (hash(&item.title), key)).collect();
+        let whole: HashMap<String, &String> = self
+            .plan
+            .items
+            .iter()
+            .zip(&self.hashes)
+            .map(|(item, (key, _))| (hash(&item.title), key))
+            .collect();
         let key_of = |task: &Task| {
             let stored = origin(task)?.title.clone();
             let title = task.title.as_deref().unwrap_or_default();
@@ -71,8 +81,13 @@ impl<'a> Delta<'a> {
         let keys: HashMap<&TaskId, String> =
             self.own_tasks().filter_map(|task| Some((&task.id, key_of(task)?))).collect();
         let chain_of = |task: &Task| {
-            let above: Vec<_> = self.state.ancestors(task).map(|above| keys.get(&above.id)).collect();
-            above.iter().rev().map(|key| format!("/{}", key.map_or("", String::as_str))).collect::<String>()
+            let above: Vec<_> =
+                self.state.ancestors(task).map(|above| keys.get(&above.id)).collect();
+            above
+                .iter()
+                .rev()
+                .map(|key| format!("/{}", key.map_or("", String::as_str)))
+                .collect::<String>()
         };
         let known = self.own_tasks().filter_map(|task| {
             let chain = task.planned.is_some().then(|| chain_of(task));
@@ -129,7 +144,8 @@ impl<'a> Delta<'a> {
         }
         for known in gone {
             let fits = |item: &usize| {
-                let is_same = is_only || known.task.status != TaskStatus::Done && self.is_beside(*item, known.task);
+                let is_same = is_only
+                    || known.task.status != TaskStatus::Done && self.is_beside(*item, known.task);
                 self.before[*item].is_none() && is_same
             };
             if let Some(item) = items.iter().copied().find(fits) {
@@ -138,7 +154,8 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Pairs twins under the same parent: by path, by content, and in their order. Returns the tasks that are left.
+    /// Pairs twins under the same parent: by path, by content, and in their order. Returns the
+    /// tasks that are left.
     fn pair_beside(&mut self, items: Vec<usize>, mut tasks: Vec<Known<'a>>) -> Vec<Known<'a>> {
         tasks.sort_by_cached_key(|known| self.state.turn_of(known.task));
         let fits: [fn(&Self, usize, &Task) -> bool; 2] = [Self::has_same_path, Self::had_content];
@@ -148,14 +165,16 @@ impl<'a> Delta<'a> {
             }
         }
         let is_free = |delta: &Self, known: &Known<'_>| !delta.taken.contains(&known.task.id);
-        let open: Vec<usize> = items.into_iter().filter(|item| self.before[*item].is_none()).collect();
+        let open: Vec<usize> =
+            items.into_iter().filter(|item| self.before[*item].is_none()).collect();
         let left: Vec<Known<'a>> = tasks.into_iter().filter(|known| is_free(self, known)).collect();
         if open.len() == left.len() {
             open.iter().zip(&left).for_each(|(item, known)| self.join(*item, known.task));
         } else {
             let unfinished = |held: bool| {
-                let wanted =
-                    move |known: &&Known<'a>| known.task.status.is_unfinished() && known.task.status.is_held() == held;
+                let wanted = move |known: &&Known<'a>| {
+                    known.task.status.is_unfinished() && known.task.status.is_held() == held
+                };
                 left.iter().filter(wanted)
             };
             let found = unfinished(true).chain(unfinished(false)).map(|known| known.task);
@@ -168,15 +187,25 @@ impl<'a> Delta<'a> {
     }
 
     /// Pairs those that fit exactly one partner.
-    fn pair_twins(&mut self, items: &[usize], tasks: &[Known<'a>], fits: fn(&Self, usize, &Task) -> bool) {
-        let open: Vec<usize> = items.iter().copied().filter(|item| self.before[*item].is_none()).collect();
-        let free: Vec<&'a Arc<Task>> =
-            tasks.iter().map(|known| known.task).filter(|task| !self.taken.contains(&task.id)).collect();
+    fn pair_twins(
+        &mut self,
+        items: &[usize],
+        tasks: &[Known<'a>],
+        fits: fn(&Self, usize, &Task) -> bool,
+    ) {
+        let open: Vec<usize> =
+            items.iter().copied().filter(|item| self.before[*item].is_none()).collect();
+        let free: Vec<&'a Arc<Task>> = tasks
+            .iter()
+            .map(|known| known.task)
+            .filter(|task| !self.taken.contains(&task.id))
+            .collect();
         if open.len().saturating_mul(free.len()) > super::recognise::COMPARED {
             return;
         }
         let delta = &*self;
-        let fitting = |item: usize| free.iter().copied().filter(move |task| fits(delta, item, task));
+        let fitting =
+            |item: usize| free.iter().copied().filter(move |task| fits(delta, item, task));
         let mut pairs: Vec<(usize, &'a Arc<Task>)> = Vec::new();
         let mut wanted: BTreeMap<&TaskId, usize> = BTreeMap::new();
         for item in open {
@@ -190,11 +219,14 @@ impl<'a> Delta<'a> {
         pairs.into_iter().for_each(|(item, task)| self.join(item, task));
     }
 
-    /// Pairs the only item that is left with the only unfinished task that is: nothing done is in question.
+    /// Pairs the only item that is left with the only unfinished task that is: nothing done is in
+    /// question.
     fn pair_unfinished(&mut self, items: &[usize], left: &[Known<'a>]) {
         let mut open = items.iter().copied().filter(|item| self.before[*item].is_none());
-        let mut tasks = left.iter().map(|known| known.task).filter(|task| task.status.is_unfinished());
-        if let (Some(item), None, Some(task), None) = (open.next(), open.next(), tasks.next(), tasks.next())
+        let mut tasks =
+            left.iter().map(|known| known.task).filter(|task| task.status.is_unfinished());
+        if let (Some(item), None, Some(task), None) =
+            (open.next(), open.next(), tasks.next(), tasks.next())
             && !self.taken.contains(&task.id)
         {
             self.join(item, task);
@@ -219,12 +251,16 @@ impl<'a> Delta<'a> {
     /// Pairs items with tasks that got the same words on the board, where titles can be changed.
     fn pair_own_words(&mut self) {
         let mut own: HashMap<String, Vec<&'a Arc<Task>>> = HashMap::new();
-        let left = self.own_tasks().filter(|task| task.planned.is_some() && !self.taken.contains(&task.id));
+        let left = self
+            .own_tasks()
+            .filter(|task| task.planned.is_some() && !self.taken.contains(&task.id));
         for task in left {
             own.entry(hash(&words(task.headline()))).or_default().push(task);
         }
         let mut wanted: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (number, (key, _)) in self.hashes.iter().enumerate().filter(|(number, _)| self.before[*number].is_none()) {
+        for (number, (key, _)) in
+            self.hashes.iter().enumerate().filter(|(number, _)| self.before[*number].is_none())
+        {
             wanted.entry(key).or_default().push(number);
         }
         let mut pairs: Vec<(usize, &'a Arc<Task>)> = Vec::new();

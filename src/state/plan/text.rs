@@ -10,7 +10,10 @@ pub fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
-    let cut = text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= bytes - '…'.len_utf8());
+    let cut = text
+        .char_indices()
+        .map(|(at, c)| at + c.len_utf8())
+        .take_while(|end| *end <= bytes - '…'.len_utf8());
     format!("{}…", &text[..cut.last().unwrap_or_default()])
 }
 

@@ -32,7 +32,10 @@ impl State {
 
     pub fn plan_named(&self, name: &str) -> Result<&PlanVersion, Refusal> {
         let found = self.plans().into_iter().find(|plan| plan.name() == name);
-        found.ok_or_else(|| Refusal::UnknownPlan { given: shortened(name), plans: self.plan_names() })
+        found.ok_or_else(|| Refusal::UnknownPlan {
+            given: shortened(name),
+            plans: self.plan_names(),
+        })
     }
 
     /// The plan of that name; without one, the only plan.
@@ -55,14 +58,20 @@ impl State {
         let named = |name: &str| plans.iter().copied().find(|one| one.name() == name);
         let base = match (&given.replace, &given.name, &given.source) {
             (Some(replaced), ..) => Some(self.plan_named(replaced)?),
-            (None, Some(name), source) => named(name).or_else(|| of_source(&plans, source.as_deref()?)),
-            (None, None, Some(source)) => of_source(&plans, source).or_else(|| self.moved(plan, &plans, &given.gone)),
+            (None, Some(name), source) => {
+                named(name).or_else(|| of_source(&plans, source.as_deref()?))
+            }
+            (None, None, Some(source)) => {
+                of_source(&plans, source).or_else(|| self.moved(plan, &plans, &given.gone))
+            }
             (None, None, None) => named(UNNAMED),
         };
         let has_file_name = |base: &PlanVersion| base.name == base.source || base.name.is_none();
         let name = match (&given.name, base) {
             (Some(name), _) => Some(name.clone()).filter(|name| name != UNNAMED),
-            (None, Some(base)) if !has_file_name(base) || given.source.is_none() => base.name.clone(),
+            (None, Some(base)) if !has_file_name(base) || given.source.is_none() => {
+                base.name.clone()
+            }
             (None, _) => given.source.clone(),
         };
         let is_taken = || plans.iter().any(|one| one.name() == name.as_deref().unwrap_or(UNNAMED));
@@ -86,7 +95,12 @@ impl State {
     }
 
     /// The plan whose file is gone and most of whose words the text holds.
-    fn moved<'s>(&self, plan: &Plan, plans: &[&'s PlanVersion], gone: &[String]) -> Option<&'s PlanVersion> {
+    fn moved<'s>(
+        &self,
+        plan: &Plan,
+        plans: &[&'s PlanVersion],
+        gone: &[String],
+    ) -> Option<&'s PlanVersion> {
         // A plan that was given a name and has no file is not lost.
         let is_gone = |one: &&&PlanVersion| match &one.source {
             Some(source) => gone.contains(source),
@@ -94,11 +108,15 @@ impl State {
         };
         let mut lost = plans.iter().filter(is_gone).peekable();
         lost.peek()?;
-        let titles: HashSet<String> =
-            plan.items.iter().flat_map(|item| [hash(&words(&item.title)), hash(&item.title)]).collect();
+        let titles: HashSet<String> = plan
+            .items
+            .iter()
+            .flat_map(|item| [hash(&words(&item.title)), hash(&item.title)])
+            .collect();
         let has_most = |one: &&&PlanVersion| {
             let (known, all) = self.items_of(one.name()).fold((0, 0), |(known, all), task| {
-                let is_known = task.planned.as_ref().is_some_and(|planned| titles.contains(&planned.title));
+                let is_known =
+                    task.planned.as_ref().is_some_and(|planned| titles.contains(&planned.title));
                 (known + usize::from(is_known), all + 1)
             });
             2 * known > all
@@ -107,7 +125,8 @@ impl State {
     }
 }
 
-/// The plan that came from that file. Older boards know only the name of the file, without its directory.
+/// The plan that came from that file. Older boards know only the name of the file, without its
+/// directory.
 fn of_source<'s>(plans: &[&'s PlanVersion], source: &str) -> Option<&'s PlanVersion> {
     let from = |one: &&&PlanVersion| one.source.as_deref() == Some(source);
     let file = source.rsplit('/').next();
@@ -128,8 +147,9 @@ pub fn newest_of_each(versions: &[PlanVersion]) -> Vec<&PlanVersion> {
     found
 }
 
-/// The versions that the board keeps when `newest` comes: the current one of each plan, and the newest of the others.
-pub fn kept_versions(versions: &[PlanVersion], newest: PlanVersion) -> Vec<PlanVersion> {
+/// The versions that the board keeps when `newest` comes: the current one of each plan, and the
+/// newest of the others.
+pub(crate) fn kept_versions(versions: &[PlanVersion], newest: PlanVersion) -> Vec<PlanVersion> {
     let all: Vec<PlanVersion> = versions.iter().cloned().chain([newest]).collect();
     let needed: HashSet<u64> = newest_of_each(&all).iter().map(|version| version.seq).collect();
     let mut surplus = all.len().saturating_sub(PLANS_KEPT);

@@ -1,4 +1,5 @@
-//! When two texts are the same words, whatever their marks of emphasis, their case and their white space.
+//! When two texts are the same words, whatever their marks of emphasis, their case and their white
+//! space.
 
 use std::sync::LazyLock;
 
@@ -8,7 +9,8 @@ use unicode_normalization::UnicodeNormalization;
 static EMPHASIS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let marks = [("`", "`+"), ("*", r"\*{1,3}"), ("_", "_{1,3}"), ("~", "~~")];
     let around = |(own, mark): &(&str, &str)| {
-        let (edge, inside) = (format!(r"[^\pL\pN\\{own}]"), format!(r"[^\s{own}](?:[^{own}]*[^\s{own}])?"));
+        let (edge, inside) =
+            (format!(r"[^\pL\pN\\{own}]"), format!(r"[^\s{own}](?:[^{own}]*[^\s{own}])?"));
         Regex::new(&format!("(^|{edge}){mark}({inside}){mark}($|{edge})"))
     };
     marks.iter().filter_map(|mark| around(mark).ok()).collect()
@@ -17,7 +19,8 @@ static EMPHASIS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// Times that marks inside marks are looked for.
 const NESTED: usize = 3;
 
-/// The text without marks of emphasis around its words. Symbols of other kinds stay: `<=` and `C++` are words, too.
+/// The text without marks of emphasis around its words. Symbols of other kinds stay: `<=` and `C++`
+/// are words, too.
 pub fn plain(text: &str) -> String {
     let mut text = text.to_owned();
     if !text.contains(['`', '*', '_', '~']) {
@@ -42,7 +45,8 @@ pub fn plain(text: &str) -> String {
 pub fn words(text: &str) -> String {
     let composed: String = text.nfc().collect();
     let lower: String = plain(&composed).to_lowercase();
-    let parts = lower.split(|c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}'));
+    let parts = lower
+        .split(|c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}'));
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

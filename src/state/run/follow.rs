@@ -21,12 +21,16 @@ const RESULTS_SHOWN: usize = 50;
 /// Seconds that a run waits for a fitting runner by default.
 pub const NO_MATCH: u32 = 300;
 
-const CALLED_BACK: &str =
-    "Runs that this session had started have ended; `results` says what they came to. Go on from there.";
+const CALLED_BACK: &str = "Runs that this session had started have ended; `results` says what \
+                           they came to. Go on from there.";
 
 impl State {
     /// Updates the sessions of all runs changed since `since`.
-    pub(in crate::state) fn follow_runs(&mut self, since: Savepoint, at: Timestamp) -> Result<(), Absent> {
+    pub(in crate::state) fn follow_runs(
+        &mut self,
+        since: Savepoint,
+        at: Timestamp,
+    ) -> Result<(), Absent> {
         let mut changed: BTreeMap<Ordinal, Option<Arc<Task>>> = BTreeMap::new();
         for undo in &self.undo[since.0..] {
             if let Undo::Task(ordinal, old) = undo
@@ -39,7 +43,9 @@ impl State {
             let Some(task) = self.tasks.get(ordinal).cloned() else { continue };
             let Some(run) = task.run.as_deref() else { continue };
             let before = old.as_ref().map(|task| task.status);
-            if before.is_some_and(|before| before != TaskStatus::Available) && task.status == TaskStatus::Available {
+            if before.is_some_and(|before| before != TaskStatus::Available)
+                && task.status == TaskStatus::Available
+            {
                 self.edit_run(&task.id, |run| {
                     run.no_match_until = Some(at + i64::from(run.no_match_seconds) * SECOND)
                 })?;
@@ -47,8 +53,10 @@ impl State {
             if !run.callback {
                 self.note_asked(run, &task);
             }
-            let begins = task.status == TaskStatus::InProgress && before != Some(TaskStatus::InProgress);
-            let is_over = !task.status.is_unfinished() && before.is_some_and(TaskStatus::is_unfinished);
+            let begins =
+                task.status == TaskStatus::InProgress && before != Some(TaskStatus::InProgress);
+            let is_over =
+                !task.status.is_unfinished() && before.is_some_and(TaskStatus::is_unfinished);
             if begins || is_over && task.status == TaskStatus::Done {
                 self.bind(run, &task);
             }
@@ -62,7 +70,11 @@ impl State {
         Ok(())
     }
 
-    pub(in crate::state) fn edit_run(&mut self, id: &TaskId, edit: impl FnOnce(&mut Run)) -> Result<(), Absent> {
+    pub(in crate::state) fn edit_run(
+        &mut self,
+        id: &TaskId,
+        edit: impl FnOnce(&mut Run),
+    ) -> Result<(), Absent> {
         self.edit_task(id, |task| task.run.as_deref_mut().map_or((), edit))
     }
 
@@ -74,18 +86,23 @@ impl State {
         }
     }
 
-    /// Binds the session to the place where its first run is worked on, or where a session that starts again is.
+    /// Binds the session to the place where its first run is worked on, or where a session that
+    /// starts again is.
     fn bind(&mut self, run: &Run, task: &Task) {
         let agent = task.claimed_by.as_ref().and_then(|id| self.agent(id));
         let Some(affinity) = agent.map(|agent| Affinity::of(&agent.properties)) else { return };
-        let is_bound = self.session(&run.session_id).is_some_and(|session| !session.affinity.is_empty());
+        let is_bound =
+            self.session(&run.session_id).is_some_and(|session| !session.affinity.is_empty());
         let is_first = run.kind == RunKind::StartSession || !is_bound;
-        if is_first && self.session(&run.session_id).is_some_and(|session| session.affinity != affinity) {
+        if is_first
+            && self.session(&run.session_id).is_some_and(|session| session.affinity != affinity)
+        {
             self.edit_session(&run.session_id, |session| session.affinity = affinity);
         }
     }
 
-    /// Notes what the newest run that somebody created asks for, as the model for runs that the board creates.
+    /// Notes what the newest run that somebody created asks for, as the model for runs that the
+    /// board creates.
     fn note_asked(&mut self, run: &Run, task: &Task) {
         let Some(session) = self.session(&run.session_id) else { return };
         let asked = Asked::of(task);
@@ -111,10 +128,14 @@ impl State {
 
     /// Keeps the run's result for the parent session.
     fn call_back(&mut self, run: &Run, task: &Task, at: Timestamp) {
-        let parent = self.session(&run.session_id).and_then(|session| session.parent_session_id.clone());
+        let parent =
+            self.session(&run.session_id).and_then(|session| session.parent_session_id.clone());
         let Some(parent) = parent else { return };
         let kept = self.session(&parent).map_or(0, |session| session.results.len());
-        let newest = self.runs_of(&parent).next_back().filter(|task| task.status.is_unfinished() && !task.has_begun());
+        let newest = self
+            .runs_of(&parent)
+            .next_back()
+            .filter(|task| task.status.is_unfinished() && !task.has_begun());
         let told = newest.and_then(|task| task.run.as_ref()).map_or(0, |run| run.results.len());
         let result = child_result(run, task, at, kept + told < RESULTS_SHOWN);
         self.edit_session(&parent, |session| {
@@ -131,7 +152,9 @@ impl State {
         mut task: Task,
         at: Timestamp,
     ) -> Result<(), Absent> {
-        let Some(run) = new.run.as_deref() else { return Err(Absent(format!("what makes {} a run", new.id))) };
+        let Some(run) = new.run.as_deref() else {
+            return Err(Absent(format!("what makes {} a run", new.id)));
+        };
         if let Some(session) = session {
             self.put_session(Session { created_at: at, ..session.clone() });
         }
@@ -163,24 +186,30 @@ impl State {
 
     /// Moves the end of the wait for a runner: it counts only time in which agents could act.
     pub(in crate::state) fn step_runs(&mut self, gap_millis: i64) -> Result<(), Absent> {
-        let pending: Vec<_> = self.runs().pending_runs().filter_map(|ordinal| self.tasks.get(ordinal)).collect();
+        let pending: Vec<_> =
+            self.runs().pending_runs().filter_map(|ordinal| self.tasks.get(ordinal)).collect();
         let pending: Vec<_> = pending.into_iter().map(|task| task.id.clone()).collect();
         for id in pending {
-            self.edit_run(&id, |run| run.no_match_until = run.no_match_until.map(|until| until + gap_millis))?;
+            self.edit_run(&id, |run| {
+                run.no_match_until = run.no_match_until.map(|until| until + gap_millis)
+            })?;
         }
         Ok(())
     }
 
-    /// The next event that follows from the state; asked for until there is none. Sessions whose child runs have ended
-    /// are resumed, unless they are busy, were stopped, or a resumption has failed already.
+    /// The next event that follows from the state; asked for until there is none. Sessions whose
+    /// child runs have ended are resumed, unless they are busy, were stopped, or a resumption
+    /// has failed already.
     pub fn follow_up(&self, seed: u64) -> Option<Event> {
         self.owed_sessions().find_map(|session| {
             if session.waits || self.session_status(session) == Some(RunStatus::Stopped) {
                 return None;
             }
-            let mut open = self.runs_of(&session.id).rev().filter(|task| task.status.is_unfinished());
+            let mut open =
+                self.runs_of(&session.id).rev().filter(|task| task.status.is_unfinished());
             let Some(open) = open.next() else { return Some(self.resume(session, seed)) };
-            let waits = open.status == TaskStatus::Available && open.run.as_ref().is_some_and(|run| run.callback);
+            let waits = open.status == TaskStatus::Available
+                && open.run.as_ref().is_some_and(|run| run.callback);
             waits.then(|| Event::ResultsAdded { run_id: open.id.clone() })
         })
     }

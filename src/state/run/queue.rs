@@ -16,7 +16,8 @@ use crate::state::time::Timestamp;
 pub struct Queue {
     all: BTreeSet<Ordinal>,
     by_status: [usize; RunStatus::ALL.len()],
-    /// Pending runs by demand set, in claim order: a claim looks at the first run of each set that the runner meets.
+    /// Pending runs by demand set, in claim order: a claim looks at the first run of each set that
+    /// the runner meets.
     pending: BTreeMap<Set, BTreeSet<(u8, Ordinal)>>,
     /// Pending runs, by the end of their wait for a fitting runner.
     unmatched: BTreeSet<(Timestamp, Ordinal)>,
@@ -69,7 +70,10 @@ impl Queue {
             self.of_session.entry(run.session_id.clone()).or_default().insert(ordinal);
             match task.status {
                 TaskStatus::Available => {
-                    self.pending.entry(Set(task.demands.clone())).or_default().insert((task.priority, ordinal));
+                    self.pending
+                        .entry(Set(task.demands.clone()))
+                        .or_default()
+                        .insert((task.priority, ordinal));
                     self.unmatched.extend(run.no_match_until.map(|until| (until, ordinal)));
                 }
                 TaskStatus::Claimed => drop(self.claimed.insert(ordinal)),
@@ -79,7 +83,10 @@ impl Queue {
         }
     }
 
-    pub(in crate::state) fn newest(&self, before: Option<Ordinal>) -> impl Iterator<Item = Ordinal> + '_ {
+    pub(in crate::state) fn newest(
+        &self,
+        before: Option<Ordinal>,
+    ) -> impl Iterator<Item = Ordinal> + '_ {
         self.all.range(..before.unwrap_or(Ordinal::MAX)).rev().copied()
     }
 
@@ -91,7 +98,9 @@ impl Queue {
     }
 
     /// The demand sets of pending runs, each with its first run.
-    pub(in crate::state) fn first_of_each(&self) -> impl Iterator<Item = (&Demands, (u8, Ordinal))> {
+    pub(in crate::state) fn first_of_each(
+        &self,
+    ) -> impl Iterator<Item = (&Demands, (u8, Ordinal))> {
         self.pending.iter().filter_map(|(demands, runs)| Some((demands.0.as_ref(), *runs.first()?)))
     }
 

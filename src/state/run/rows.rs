@@ -1,5 +1,5 @@
-//! Runs, sessions and attempts as table rows, for queries of the journal's database in SQL. They follow from the events
-//! alone: a batch writes the rows of what it changed, as they are after it.
+//! Runs, sessions and attempts as table rows, for queries of the journal's database in SQL. They
+//! follow from the events alone: a batch writes the rows of what it changed, as they are after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -77,18 +77,25 @@ impl State {
                 Undo::Task(ordinal, old) => {
                     let now = self.tasks.get(*ordinal);
                     // A run that has retired keeps its last row.
-                    let Some(last) = now.or(old.as_ref()).filter(|task| task.run.is_some()) else { continue };
+                    let Some(last) = now.or(old.as_ref()).filter(|task| task.run.is_some()) else {
+                        continue;
+                    };
                     let first = || (old.clone(), Arc::clone(last));
                     runs.entry(*ordinal).or_insert_with(first).1 = Arc::clone(last);
                 }
                 _ => {}
             }
         }
-        sessions.extend(runs.values().filter_map(|(_, task)| Some(task.run.as_ref()?.session_id.clone())));
+        sessions.extend(
+            runs.values().filter_map(|(_, task)| Some(task.run.as_ref()?.session_id.clone())),
+        );
         Rows {
             anew: None,
             sessions: sessions.iter().filter_map(|id| self.session_row(id)).collect(),
-            runs: runs.into_values().map(|(old, task)| self.run_row(old.as_deref(), task)).collect(),
+            runs: runs
+                .into_values()
+                .map(|(old, task)| self.run_row(old.as_deref(), task))
+                .collect(),
         }
     }
 
@@ -111,7 +118,12 @@ impl State {
     fn run_row(&self, old: Option<&Task>, task: Arc<Task>) -> RunRow {
         let session = task.run.as_ref().and_then(|run| self.session(&run.session_id));
         let known = old.map(|task| task.attempts.as_slice()).unwrap_or_default();
-        let attempts = task.attempts.iter().filter(|attempt| !known.contains(attempt)).cloned().collect();
-        RunRow { parent_session_id: session.and_then(|session| session.parent_session_id.clone()), attempts, task }
+        let attempts =
+            task.attempts.iter().filter(|attempt| !known.contains(attempt)).cloned().collect();
+        RunRow {
+            parent_session_id: session.and_then(|session| session.parent_session_id.clone()),
+            attempts,
+            task,
+        }
     }
 }

@@ -21,7 +21,8 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) % bound as u64) as usize
     }
 
@@ -31,7 +32,8 @@ impl Chance {
     }
 }
 
-/// One directory, its lock's note of what was left, its journal, and the processes that take turns on it.
+/// One directory, its lock's note of what was left, its journal, and the processes that take turns
+/// on it.
 struct Table {
     dir: tempfile::TempDir,
     left: Left,
@@ -97,7 +99,8 @@ impl Table {
 
     fn record(&mut self, process: &mut Process, event: Value) {
         let event: Event = serde_json::from_value(event).unwrap();
-        let at = Timestamp::from_millis(1_772_366_400_000 + process.state.seq().cast_signed() * 1_000);
+        let at =
+            Timestamp::from_millis(1_772_366_400_000 + process.state.seq().cast_signed() * 1_000);
         let participant = ParticipantId::trusted("p-1");
         let envelope = Envelope { at, participant, actor: None, idempotency: None };
         self.journal.push(process.state.record(event, &envelope).unwrap());
@@ -121,7 +124,8 @@ impl Table {
         self.record(process, event);
         process.state.settle();
         let found = FileIdentity::of(self.dir.path()).unwrap();
-        let unplaced = process.projection.prepare(&mut process.state, found, self.left.clone()).unwrap();
+        let unplaced =
+            process.projection.prepare(&mut process.state, found, self.left.clone()).unwrap();
         if self.timeless {
             unplaced.file.file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         }
@@ -144,7 +148,11 @@ impl Table {
     fn check(&self, process: &Process) {
         let document = match load(self.dir.path()).unwrap() {
             Some(Found::Sound(document)) => document,
-            other => panic!("event {}: {other:?}\n{}", process.state.seq(), fs::read_to_string(self.path()).unwrap()),
+            other => panic!(
+                "event {}: {other:?}\n{}",
+                process.state.seq(),
+                fs::read_to_string(self.path()).unwrap()
+            ),
         };
         assert!(*document == process.state.to_document(), "event {}", process.state.seq());
     }
@@ -175,16 +183,24 @@ impl Table {
         let id = task.id.as_str();
         match self.chance.below(62) {
             0..6 => created(self),
-            6 => json!({"kind": "agent_registered", "agent": self.name("a"), "role": "worker", "max_concurrent": 9}),
+            6 => {
+                json!({"kind": "agent_registered", "agent": self.name("a"), "role": "worker", "max_concurrent": 9})
+            }
             7 => {
-                let older: Vec<_> = state.discoveries().next_back().map(|one| one.id.as_str()).into_iter().collect();
+                let older: Vec<_> = state
+                    .discoveries()
+                    .next_back()
+                    .map(|one| one.id.as_str())
+                    .into_iter()
+                    .collect();
                 json!({"kind": "discovery_added", "discovery": self.name("d"), "agent": "a", "content":
                     self.chance.text(), "task_id": id, "files": [self.chance.text()], "supersedes": older})
             }
             8 => {
                 // Often one that has been taken for dead.
-                let gone =
-                    ["p-a", "p-b"].into_iter().find(|id| state.participant(&ParticipantId::trusted(*id)).is_none());
+                let gone = ["p-a", "p-b"]
+                    .into_iter()
+                    .find(|id| state.participant(&ParticipantId::trusted(*id)).is_none());
                 let id = gone.map_or_else(|| self.name("p"), str::to_owned);
                 json!({"kind": "participant_joined", "participant":
                     {"id": id, "pid": 7, "joined_at": "2026-03-01T12:00:00Z"}})
@@ -212,8 +228,10 @@ impl Table {
                 json!({"kind": "tasks_retired", "tasks": [serde_json::to_value(&*task).unwrap()]})
             }
             20 if self.chance.below(4) == 0 => {
-                let document =
-                    serde_json::to_value(state.restored(&state.to_document(), Timestamp::default())).unwrap();
+                let document = serde_json::to_value(
+                    state.restored(&state.to_document(), Timestamp::default()),
+                )
+                .unwrap();
                 json!({"kind": "state_restored", "document": document, "restored_seq": 1})
             }
             40..44 => {
@@ -224,33 +242,51 @@ impl Table {
                     "text": self.chance.text(), "reply_to": reply_to, "sent_at": "2026-03-01T12:00:00Z", "recipients": to}})
             }
             44..46 => {
-                let reader = state.agents().nth(self.chance.below(2)).map_or("a", |agent| agent.id.as_str());
-                let some: Vec<_> = state.messages().filter(|_| self.chance.below(3) == 0).map(|one| &one.id).collect();
+                let reader =
+                    state.agents().nth(self.chance.below(2)).map_or("a", |agent| agent.id.as_str());
+                let some: Vec<_> = state
+                    .messages()
+                    .filter(|_| self.chance.below(3) == 0)
+                    .map(|one| &one.id)
+                    .collect();
                 json!({"kind": "messages_read", "agent": reader, "messages": some})
             }
             46..48 => {
-                let some: Vec<_> = state.messages().filter(|_| self.chance.below(4) == 0).map(|one| &one.id).collect();
+                let some: Vec<_> = state
+                    .messages()
+                    .filter(|_| self.chance.below(4) == 0)
+                    .map(|one| &one.id)
+                    .collect();
                 json!({"kind": "messages_retired", "messages": some})
             }
             48..53 => {
                 let known: Vec<_> = state.reservations().map(|one| one.id.as_str()).collect();
                 let renewed = (!known.is_empty() && self.chance.below(2) == 0)
                     .then(|| known[self.chance.below(known.len())].to_owned());
-                let bound = (task.open_attempt().is_some() && self.chance.below(2) == 0).then_some(id);
+                let bound =
+                    (task.open_attempt().is_some() && self.chance.below(2) == 0).then_some(id);
                 json!({"kind": "files_reserved", "reservation": {"id": renewed.unwrap_or_else(|| self.name("r")),
                     "agent": "a", "files": ["src/*.rs"], "reason": self.chance.text(), "task": bound,
                     "until": "2026-03-01T13:00:00Z", "created_at": "2026-03-01T12:00:00Z"}})
             }
             53..55 => {
-                let some: Vec<_> =
-                    state.reservations().filter(|_| self.chance.below(3) == 0).map(|one| &one.id).collect();
+                let some: Vec<_> = state
+                    .reservations()
+                    .filter(|_| self.chance.below(3) == 0)
+                    .map(|one| &one.id)
+                    .collect();
                 json!({"kind": "files_released", "reservations": some})
             }
-            55 => json!({"kind": "clock_stepped", "gap_millis": 1_000, "grace_until": "2026-03-01T12:02:00Z"}),
+            55 => {
+                json!({"kind": "clock_stepped", "gap_millis": 1_000, "grace_until": "2026-03-01T12:02:00Z"})
+            }
             56..60 => {
                 let workflow = ["w1", "w2"][self.chance.below(2)];
-                let (place, dropped) = state.next_place(&WorkflowId::trusted(workflow), 1 + self.chance.below(4));
-                let number = 1 + state.workflow(&WorkflowId::trusted(workflow)).map_or(0, |known| known.checkpoint);
+                let (place, dropped) =
+                    state.next_place(&WorkflowId::trusted(workflow), 1 + self.chance.below(4));
+                let number = 1 + state
+                    .workflow(&WorkflowId::trusted(workflow))
+                    .map_or(0, |known| known.checkpoint);
                 let checkpoint = json!({"workflow_id": workflow, "number": number, "at": "2026-03-01T12:00:00Z",
                     "task": id, "sha256": "", "state": {"phase": self.chance.text(), "metrics": {"x": 0.1}}});
                 json!({"kind": "workflow_saved", "workflow": workflow, "agent": "a", "spent": {"tokens": 7},
@@ -261,8 +297,11 @@ impl Table {
                 serde_json::to_value(state.workflow_dropped(&workflow, false)).unwrap()
             }
             61 => {
-                let some: Vec<_> =
-                    state.checkpoints().filter(|_| self.chance.below(3) == 0).map(|(id, _)| id).collect();
+                let some: Vec<_> = state
+                    .checkpoints()
+                    .filter(|_| self.chance.below(3) == 0)
+                    .map(|(id, _)| id)
+                    .collect();
                 json!({"kind": "checkpoints_dropped", "checkpoints": some})
             }
             _ => match task.status {
@@ -270,7 +309,9 @@ impl Table {
                     json!({"kind": "claimed", "task": id, "agent": "a", "attempt": task.attempt + 1,
                     "lease_until": "2026-03-01T13:00:00Z", "through": "p-1", "branch": "main"})
                 }
-                TaskStatus::Claimed if self.chance.below(2) == 0 => json!({"kind": "started", "task": id}),
+                TaskStatus::Claimed if self.chance.below(2) == 0 => {
+                    json!({"kind": "started", "task": id})
+                }
                 TaskStatus::Claimed | TaskStatus::InProgress => match self.chance.below(3) {
                     0 => json!({"kind": "released", "task": id}),
                     _ => json!({"kind": "completed", "task": id, "attempt": task.attempt,
@@ -336,8 +377,10 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
             }
             table.check(&processes[number]);
             let projection = &processes[number].projection;
-            in_place += usize::from(projection.written() > 0 && projection.written() < projection.bytes());
-            let had_slots = std::mem::replace(&mut has_slots, Header::read(&table.open()).unwrap().is_some());
+            in_place +=
+                usize::from(projection.written() > 0 && projection.written() < projection.bytes());
+            let had_slots =
+                std::mem::replace(&mut has_slots, Header::read(&table.open()).unwrap().is_some());
             changes += usize::from(had_slots != has_slots);
             held.retain(|until, held: &mut Held| {
                 held.check();
@@ -354,11 +397,14 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
             replayed.apply(recorded).unwrap();
             replayed.settle();
         });
-        let Some(Found::Sound(document)) = load(table.dir.path()).unwrap() else { panic!("the file is not sound") };
+        let Some(Found::Sound(document)) = load(table.dir.path()).unwrap() else {
+            panic!("the file is not sound")
+        };
         assert!(*document == replayed.to_document());
     }
     println!(
-        "{seeds} boards, {turns} turns, {restarts} restarts, {in_place} files written in part, {changes} changes of form"
+        "{seeds} boards, {turns} turns, {restarts} restarts, {in_place} files written in part, \
+         {changes} changes of form"
     );
     assert!(in_place > turns / 10, "{in_place} of {turns}");
     assert!(changes > turns / 100, "{changes} of {turns}");
@@ -374,11 +420,16 @@ fn whoever_opens_the_spare_while_it_is_written_waits_until_it_is_valid() {
     table.record(&mut process, json!({"kind": "paused", "reason": "lunch"}));
     process.state.settle();
     let found = FileIdentity::of(table.dir.path()).unwrap();
-    let unplaced = process.projection.prepare(&mut process.state, found, table.left.clone()).unwrap();
+    let unplaced =
+        process.projection.prepare(&mut process.state, found, table.left.clone()).unwrap();
     let path = spare::path(table.dir.path());
     assert_eq!(unplaced.file.path, path, "it was not written into the spare");
-    let open =
-        || std::fs::OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&path);
+    let open = || {
+        std::fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(&path)
+    };
     assert_eq!(open().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     process.projection.place(unplaced, found, |_| Ok(())).unwrap();
     table.check(&process);
@@ -441,7 +492,8 @@ fn participant_that_was_taken_for_dead_is_shown_again() {
 fn spare_in_which_somebody_has_died_is_not_gone_on_with() {
     let mut table = Table::new(3);
     assert!(table.timeless);
-    let updated = |text: &str| json!({"kind": "task_updated", "task": "t", "change": {"description": text}});
+    let updated =
+        |text: &str| json!({"kind": "task_updated", "task": "t", "change": {"description": text}});
     let mut processes = [(); 2].map(|()| table.start(false));
     let [one, other] = &mut processes;
     table.turn(one, 1);

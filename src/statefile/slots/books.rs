@@ -20,20 +20,20 @@ use crate::statefile::rendering::Rendering;
 
 /// The length of a slot is a multiple of this, in bytes.
 const GRAIN: usize = 16;
-/// Room for more entities of a field when a file is laid out, in bytes: at least this, at least what the field takes
-/// divided by `SHARE_OF_OWN`, and at least the field and the tasks together divided by `SHARE_OF_ROOM`, or by
-/// `SHARE_OF_RETIRED` for retired tasks.
+/// Room for more entities of a field when a file is laid out, in bytes: at least this, at least
+/// what the field takes divided by `SHARE_OF_OWN`, and at least the field and the tasks together
+/// divided by `SHARE_OF_ROOM`, or by `SHARE_OF_RETIRED` for retired tasks.
 const LEAST_ROOM: usize = 4 << 10;
 const SHARE_OF_OWN: usize = 4;
 const SHARE_OF_ROOM: usize = 128;
 const SHARE_OF_RETIRED: usize = 16;
-/// Room for checkpoints: this many times what they take, up to `MOST_MORE` bytes, because they are large, and a process
-/// that saves one usually saves more.
+/// Room for checkpoints: this many times what they take, up to `MOST_MORE` bytes, because they are
+/// large, and a process that saves one usually saves more.
 const MORE_CHECKPOINTS: usize = 8;
 const MOST_MORE: usize = 128 << 10;
-/// A file is rearranged when it has more than 1.6 times as many bytes as its texts, and its empty lines more than this and
-/// than one in `WORN` of its bytes; or when one commit adds more bytes than this to the tasks, and than a quarter of
-/// them.
+/// A file is rearranged when it has more than 1.6 times as many bytes as its texts, and its empty
+/// lines more than this and than one in `WORN` of its bytes; or when one commit adds more bytes
+/// than this to the tasks, and than a quarter of them.
 const LEAST_EMPTY: u64 = 64 << 10;
 const WORN: u64 = 16;
 /// Most changes that are remembered for a spare that is behind.
@@ -47,7 +47,7 @@ type Piece = (u64, Vec<u8>);
 type Place = (Field, u32);
 
 #[derive(Debug, Default)]
-pub struct Books {
+pub(crate) struct Books {
     layout: Option<Layout>,
     plan: Option<Plan>,
     first_part: Option<FirstPart>,
@@ -88,16 +88,17 @@ struct Slot {
 }
 
 /// The present arrangement, from which a new one copies what has not changed.
-pub struct Before<'a> {
+pub(crate) struct Before<'a> {
     pub books: &'a Books,
-    /// Entities that have changed. Any other is in the file as it is in the state, and keeps its number.
+    /// Entities that have changed. Any other is in the file as it is in the state, and keeps its
+    /// number.
     pub changed: &'a HashMap<Entity, Change>,
     /// The content of the live file, which the books describe.
     pub file: Vec<u8>,
 }
 
 /// The slots of one field, and the numbers of its entities in the checksum, in the same order.
-pub struct Slotted {
+pub(crate) struct Slotted {
     pub found: Vec<Found>,
     pub sums: Vec<u128>,
 }
@@ -111,9 +112,9 @@ struct Entry {
     sum: u128,
 }
 
-/// What an entity adds to the checksum: its number times 2·order + 1, so that no two entities that have an order can
-/// swap places.
-pub fn contribution(sum: u128, order: u64) -> u128 {
+/// What an entity adds to the checksum: its number times 2·order + 1, so that no two entities that
+/// have an order can swap places.
+pub(crate) fn contribution(sum: u128, order: u64) -> u128 {
     sum.wrapping_mul(2 * u128::from(order) + 1)
 }
 
@@ -152,9 +153,10 @@ impl Slots {
 }
 
 impl Books {
-    /// The books of a file that was read. `bytes` is its content, `sums` the numbers of all entities but the tasks, and
-    /// `tasks` the tasks' slots and numbers. `None` if they do not fit together.
-    pub fn of_file(
+    /// The books of a file that was read. `bytes` is its content, `sums` the numbers of all
+    /// entities but the tasks, and `tasks` the tasks' slots and numbers. `None` if they do not
+    /// fit together.
+    pub(crate) fn of_file(
         header: &Header,
         bytes: &[u8],
         board: &Board,
@@ -174,8 +176,12 @@ impl Books {
         }
         for field in FIELDS.into_iter().filter(|field| *field != Field::Tasks) {
             let Span { start, end, .. } = header.layout.span(field);
-            let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else { return Ok(None) };
-            let Some(found) = layout::slots(field, &bytes[from..to], start) else { return Ok(None) };
+            let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
+                return Ok(None);
+            };
+            let Some(found) = layout::slots(field, &bytes[from..to], start) else {
+                return Ok(None);
+            };
             if !books.place(field, found, |entity| sums.get(entity).copied())? {
                 return Ok(None);
             }
@@ -190,8 +196,8 @@ impl Books {
         Ok((books.entries.len() == entities).then_some(books))
     }
 
-    /// Adds slots that were found after those that are known. If an entity has several, the last one counts. False if
-    /// their orders differ.
+    /// Adds slots that were found after those that are known. If an entity has several, the last
+    /// one counts. False if their orders differ.
     fn place(
         &mut self,
         field: Field,
@@ -224,9 +230,9 @@ impl Books {
         Ok(true)
     }
 
-    /// Learns from the live file what others have placed since this process was last here. False when that is not
-    /// possible.
-    pub fn follow(
+    /// Learns from the live file what others have placed since this process was last here. False
+    /// when that is not possible.
+    pub(crate) fn follow(
         &mut self,
         live: &Header,
         file: Option<&File>,
@@ -268,7 +274,8 @@ impl Books {
     /// Reads all slots, because another process has rearranged the file.
     fn read_anew(&mut self, live: &Header, file: &File) -> io::Result<bool> {
         let known = std::mem::take(&mut self.entries);
-        (self.slots, self.total, self.shown, self.known_after) = (Default::default(), 0, 0, live.seq);
+        (self.slots, self.total, self.shown, self.known_after) =
+            (Default::default(), 0, 0, live.seq);
         self.log.clear();
         self.texts.clear();
         for field in FIELDS {
@@ -283,9 +290,10 @@ impl Books {
         Ok(true)
     }
 
-    /// Gives everything that has changed its slot and its number; the live file shows the event `shown`. Returns the
-    /// first part of the new file; `None` when the file must be rearranged.
-    pub fn update(
+    /// Gives everything that has changed its slot and its number; the live file shows the event
+    /// `shown`. Returns the first part of the new file; `None` when the file must be
+    /// rearranged.
+    pub(crate) fn update(
         &mut self,
         state: &State,
         changed: &HashMap<Entity, Change>,
@@ -316,10 +324,15 @@ impl Books {
                     let length = u32::try_from(text.len()).map_err(io::Error::other)?;
                     // The process that has shown it has found room for it.
                     if seq > shown {
-                        // If it was removed and made again, somebody may have emptied its slot in the file meanwhile.
-                        if anew || FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
+                        // If it was removed and made again, somebody may have emptied its slot in
+                        // the file meanwhile.
+                        if anew
+                            || FIRST.len() + text.len() > self.slots[field as usize].length(slot)
+                        {
                             self.slots[field as usize].empty(slot);
-                            let Some(moved) = self.add(&mut layout, entity, outgrown(text.len()))? else {
+                            let Some(moved) =
+                                self.add(&mut layout, entity, outgrown(text.len()))?
+                            else {
                                 return Ok(None);
                             };
                             slot = moved;
@@ -341,8 +354,10 @@ impl Books {
         for entity in by_creation(state, new.keys()) {
             let Some((seq, rendered)) = new.remove(&entity) else { continue };
             let order = next_order(&mut layout, &entity);
-            let (text, sum) = (text_of(&rendered, &entity, order)?, sum_of_rendered(&rendered, &entity));
-            let Some(slot) = self.add(&mut layout, &entity, fresh(text.len(), &entity, state))? else {
+            let (text, sum) =
+                (text_of(&rendered, &entity, order)?, sum_of_rendered(&rendered, &entity));
+            let Some(slot) = self.add(&mut layout, &entity, fresh(text.len(), &entity, state))?
+            else {
                 return Ok(None);
             };
             let place = (Field::of(&entity), slot);
@@ -351,15 +366,17 @@ impl Books {
             self.texts.insert(place, text);
         }
         for field in FIELDS {
-            self.touched.extend(self.slots[field as usize].advance().map(|first| (state.seq(), (field, first))));
+            self.touched.extend(
+                self.slots[field as usize].advance().map(|first| (state.seq(), (field, first))),
+            );
         }
         self.note();
         // The other fields' room is a share of what the tasks took before.
         let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
         let is_worn = self.is_worn(&layout, &plan);
-        let has_outgrown =
-            (plan.goal.len() + plan.plan.len()) as u64 > layout.plan || plan.spent.len() as u64 > layout.spent;
+        let has_outgrown = (plan.goal.len() + plan.plan.len()) as u64 > layout.plan
+            || plan.spent.len() as u64 > layout.spent;
         if is_worn || has_leapt || has_outgrown || !self.counts_agree(state) {
             return Ok(None);
         }
@@ -370,7 +387,8 @@ impl Books {
         };
         let first_part = FirstPart::known_or_of(self.first_part.take(), state.board())?;
         let (text, checksum) = first_part.text(state.board(), &plan, &laid_out, self.total)?;
-        (self.plan, self.laid_out, self.first_part) = (Some(plan), Some(laid_out), Some(first_part));
+        (self.plan, self.laid_out, self.first_part) =
+            (Some(plan), Some(laid_out), Some(first_part));
         let head = filled(text, layout.head);
         let (board_id, seq) = (state.board().board_id.clone(), state.seq());
         let header = Header { board_id, seq, checksum, layout: layout.clone() };
@@ -378,14 +396,25 @@ impl Books {
         Ok(head.map(|head| (head, header)))
     }
 
-    fn add(&mut self, layout: &mut Layout, entity: &Entity, length: usize) -> io::Result<Option<u32>> {
+    fn add(
+        &mut self,
+        layout: &mut Layout,
+        entity: &Entity,
+        length: usize,
+    ) -> io::Result<Option<u32>> {
         let field = Field::of(entity);
         let length = u32::try_from(length).map_err(io::Error::other)?;
         let Some(at) = grow(layout, field, length) else { return Ok(None) };
         self.slots[field as usize].push(at, length, Some(entity.clone())).map(Some)
     }
 
-    fn insert(&mut self, entity: Entity, slot: u32, text: &[u8], (order, sum): (u64, u128)) -> io::Result<()> {
+    fn insert(
+        &mut self,
+        entity: Entity,
+        slot: u32,
+        text: &[u8],
+        (order, sum): (u64, u128),
+    ) -> io::Result<()> {
         let text = u32::try_from(text.len()).map_err(io::Error::other)?;
         self.total = self.total.wrapping_add(contribution(sum, order));
         self.shown += u64::from(text);
@@ -428,30 +457,37 @@ impl Books {
     }
 
     /// Bytes of the texts, without the padding around them.
-    pub fn shown(&self) -> u64 {
+    pub(crate) fn shown(&self) -> u64 {
         self.shown + self.plan.as_ref().map_or(0, Plan::length)
     }
 
-    pub fn knows_since(&self, seq: u64) -> bool {
+    pub(crate) fn knows_since(&self, seq: u64) -> bool {
         self.known_after <= seq
     }
 
     /// The pieces that a file with the header `base` lacks, except the first part.
-    pub fn missing(&mut self, base: &Header, state: &State) -> io::Result<Vec<Piece>> {
-        let Some(layout) = &self.layout else { return Err(io::Error::other("the layout is not known")) };
+    pub(crate) fn missing(&mut self, base: &Header, state: &State) -> io::Result<Vec<Piece>> {
+        let Some(layout) = &self.layout else {
+            return Err(io::Error::other("the layout is not known"));
+        };
         let newer = self.log.iter().rev().take_while(|(seq, _)| *seq > base.seq);
         let mut places: Vec<Place> = newer.map(|(_, place)| *place).collect();
         for field in FIELDS {
             let end = base.layout.span(field).end;
             let numbered = self.slots[field as usize].all.iter().enumerate().rev();
-            places.extend(numbered.take_while(|(_, slot)| slot.at >= end).map(|(number, _)| (field, number as u32)));
+            places.extend(
+                numbered
+                    .take_while(|(_, slot)| slot.at >= end)
+                    .map(|(number, _)| (field, number as u32)),
+            );
         }
         places.sort_unstable();
         places.dedup();
         let mut pieces: Vec<Piece> = Vec::new();
         if let Some(plan) = self.plan.as_ref().filter(|_| state.plan_seq() > base.seq) {
             let part = |text: &[u8], length| {
-                filled(text.to_vec(), length).ok_or_else(|| io::Error::other("the plan has no room"))
+                filled(text.to_vec(), length)
+                    .ok_or_else(|| io::Error::other("the plan has no room"))
             };
             piece_at(&mut pieces, layout.plan_at()).extend(part(&plan.text(), layout.plan)?);
             piece_at(&mut pieces, layout.spent_at()).extend(part(&plan.spent, layout.spent)?);
@@ -466,24 +502,34 @@ impl Books {
                 (Some(entity), None) => {
                     let order = self.entries.get(entity).map_or(0, |entry| entry.order);
                     let rendering = rendering_of(entity, state)?;
-                    let rendering = rendering.ok_or_else(|| io::Error::other("a slot has no owner"))?;
+                    let rendering =
+                        rendering.ok_or_else(|| io::Error::other("a slot has no owner"))?;
                     Some(Cow::Owned(text_of(&rendering, entity, order)?))
                 }
             };
             let text = text.as_deref().map(str::as_bytes);
             if text.is_some_and(|text| FIRST.len() + text.len() > slot.length as usize) {
-                return Err(io::Error::other("a slot is too short for what others have shown in it"));
+                return Err(io::Error::other(
+                    "a slot is too short for what others have shown in it",
+                ));
             }
-            push_slot(piece_at(&mut pieces, slot.at), text, place.1 as usize == slots.first, slot.length as usize);
+            push_slot(
+                piece_at(&mut pieces, slot.at),
+                text,
+                place.1 as usize == slots.first,
+                slot.length as usize,
+            );
         }
         if layout.tasks.end != base.layout.tasks.end {
-            piece_at(&mut pieces, layout.tasks.end).extend_from_slice(Field::Tasks.closing().as_bytes());
+            piece_at(&mut pieces, layout.tasks.end)
+                .extend_from_slice(Field::Tasks.closing().as_bytes());
         }
         Ok(pieces)
     }
 
-    /// Rearranges the whole file, using what is known of the arrangement `before`. Returns its books and its content.
-    pub fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
+    /// Rearranges the whole file, using what is known of the arrangement `before`. Returns its
+    /// books and its content.
+    pub(crate) fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
         let plan = Plan::of(state.board())?;
         let (plan_text, spent_text) = (plan.text(), plan.spent.clone());
         let anywhere = Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX };
@@ -507,7 +553,9 @@ impl Books {
         };
         let first_part = FirstPart::of(state.board())?;
         // Measured with offsets that are as long as they can be.
-        layout.head = grained(first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, 0)?.0.len() + HEAD_ROOM);
+        layout.head = grained(
+            first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, 0)?.0.len() + HEAD_ROOM,
+        );
         let mut books = Self { known_after: state.seq(), ..Self::default() };
         let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
@@ -516,7 +564,8 @@ impl Books {
         let Some(tasks) = books.fill(Field::Tasks, state, &mut layout, before)? else {
             return Self::arrange(state, None);
         };
-        // Room for the whole file, as far as its length is known: moving it later costs more than writing it.
+        // Room for the whole file, as far as its length is known: moving it later costs more than
+        // writing it.
         text.reserve(tasks.len() + tasks.len() / 2);
         for field in FIELDS {
             text.extend_from_slice(field.opening().as_bytes());
@@ -525,7 +574,11 @@ impl Books {
             if field == Field::Tasks {
                 slots.iter_mut().for_each(|slot| slot.at += start);
                 text.extend_from_slice(&tasks);
-                set_span(&mut layout, field, Span { start, end: text.len() as u64, limit: text.len() as u64 });
+                set_span(
+                    &mut layout,
+                    field,
+                    Span { start, end: text.len() as u64, limit: text.len() as u64 },
+                );
             } else {
                 let Some(entities) = books.fill(field, state, &mut layout, before)? else {
                     return Self::arrange(state, None);
@@ -546,14 +599,18 @@ impl Books {
             }
             text.extend_from_slice(field.closing().as_bytes());
         }
-        let first = filled(first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, books.total)?.0, layout.head);
+        let first = filled(
+            first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, books.total)?.0,
+            layout.head,
+        );
         let first = first.ok_or_else(|| io::Error::other("the first fields have no room"))?;
         text[..first.len()].copy_from_slice(&first);
         (books.layout, books.plan, books.first_part) = (Some(layout), Some(plan), Some(first_part));
         Ok((books, text))
     }
 
-    /// The slots of one field, starting at offset 0 and without gaps; `None` when the known orders do not rise.
+    /// The slots of one field, starting at offset 0 and without gaps; `None` when the known orders
+    /// do not rise.
     fn fill(
         &mut self,
         field: Field,
@@ -572,7 +629,8 @@ impl Books {
                 return Ok(None);
             }
             let copied = before.filter(|before| !before.changed.contains_key(&entity)).zip(known);
-            let copied = copied.and_then(|(before, entry)| Some((before.text_in(field, entry.slot)?, entry.sum)));
+            let copied = copied
+                .and_then(|(before, entry)| Some((before.text_in(field, entry.slot)?, entry.sum)));
             let (text, sum) = match copied {
                 Some((text, sum)) => (Cow::Borrowed(text), sum),
                 None => {
@@ -585,7 +643,11 @@ impl Books {
             let slots = &mut self.slots[field as usize];
             let at = bytes.len() as u64;
             push_slot(&mut bytes, Some(&text), slots.all.is_empty(), length);
-            let slot = slots.push(at, u32::try_from(length).map_err(io::Error::other)?, Some(entity.clone()))?;
+            let slot = slots.push(
+                at,
+                u32::try_from(length).map_err(io::Error::other)?,
+                Some(entity.clone()),
+            )?;
             self.insert(entity, slot, &text, (order, sum))?;
         }
         Ok(Some(bytes))
@@ -640,7 +702,9 @@ fn key(entity: &Entity) -> Option<&str> {
         Entity::Retired(id) => Some(id.as_str()),
         Entity::Session(id) => Some(id.as_str()),
         Entity::Workflow(id) => Some(id.as_str()),
-        Entity::Discovery(_) | Entity::Message(_) | Entity::Reservation(_) | Entity::Task(_) => None,
+        Entity::Discovery(_) | Entity::Message(_) | Entity::Reservation(_) | Entity::Task(_) => {
+            None
+        }
     }
 }
 
@@ -664,11 +728,19 @@ fn next_order(layout: &mut Layout, entity: &Entity) -> u64 {
 fn entities(field: Field, state: &State) -> Vec<Entity> {
     match field {
         Field::Agents => state.agents().map(|one| Entity::Agent(one.id.clone())).collect(),
-        Field::Checkpoints => state.checkpoints().map(|(id, _)| Entity::Checkpoint(id.clone())).collect(),
-        Field::Discoveries => state.discoveries().map(|one| Entity::Discovery(one.id.clone())).collect(),
+        Field::Checkpoints => {
+            state.checkpoints().map(|(id, _)| Entity::Checkpoint(id.clone())).collect()
+        }
+        Field::Discoveries => {
+            state.discoveries().map(|one| Entity::Discovery(one.id.clone())).collect()
+        }
         Field::Messages => state.messages().map(|one| Entity::Message(one.id.clone())).collect(),
-        Field::Participants => state.participants().map(|one| Entity::Participant(one.id.clone())).collect(),
-        Field::Reservations => state.reservations().map(|one| Entity::Reservation(one.id.clone())).collect(),
+        Field::Participants => {
+            state.participants().map(|one| Entity::Participant(one.id.clone())).collect()
+        }
+        Field::Reservations => {
+            state.reservations().map(|one| Entity::Reservation(one.id.clone())).collect()
+        }
         Field::Retired => state.retired().map(|(id, _)| Entity::Retired(id.clone())).collect(),
         Field::Sessions => state.sessions().map(|one| Entity::Session(one.id.clone())).collect(),
         Field::Tasks => state.tasks().map(|one| Entity::Task(one.id.clone())).collect(),
@@ -676,20 +748,23 @@ fn entities(field: Field, state: &State) -> Vec<Entity> {
     }
 }
 
-/// The `new` entities, those of lists oldest first. They are the last in the state's lists: nothing old was made after
-/// them.
+/// The `new` entities, those of lists oldest first. They are the last in the state's lists: nothing
+/// old was made after them.
 fn by_creation<'a>(state: &State, new: impl Iterator<Item = &'a Entity>) -> Vec<Entity> {
-    let (mut maps, lists): (Vec<_>, Vec<_>) = new.cloned().partition(|entity| Field::of(entity).is_map());
+    let (mut maps, lists): (Vec<_>, Vec<_>) =
+        new.cloned().partition(|entity| Field::of(entity).is_map());
     let lists: BTreeSet<_> = lists.into_iter().collect();
     let count = |field| lists.iter().filter(|entity| Field::of(entity) == field).count();
     let tasks = state.tasks().rev().map(|one| Entity::Task(one.id.clone()));
     let tasks = tasks.filter(|entity| lists.contains(entity)).take(count(Field::Tasks));
     let discoveries = state.discoveries().rev().map(|one| Entity::Discovery(one.id.clone()));
-    let discoveries = discoveries.filter(|entity| lists.contains(entity)).take(count(Field::Discoveries));
+    let discoveries =
+        discoveries.filter(|entity| lists.contains(entity)).take(count(Field::Discoveries));
     let messages = state.messages().rev().map(|one| Entity::Message(one.id.clone()));
     let messages = messages.filter(|entity| lists.contains(entity)).take(count(Field::Messages));
     let reservations = state.reservations().rev().map(|one| Entity::Reservation(one.id.clone()));
-    let reservations = reservations.filter(|entity| lists.contains(entity)).take(count(Field::Reservations));
+    let reservations =
+        reservations.filter(|entity| lists.contains(entity)).take(count(Field::Reservations));
     let mut found: Vec<_> = tasks.chain(discoveries).chain(messages).chain(reservations).collect();
     found.reverse();
     maps.append(&mut found);
@@ -718,7 +793,8 @@ fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: u
     bytes.resize(end, b' ');
 }
 
-/// The length of a text's first slot: enough to grow a little, unless the text is a finished task's, which hardly does.
+/// The length of a text's first slot: enough to grow a little, unless the text is a finished
+/// task's, which hardly does.
 fn fresh(text: usize, entity: &Entity, state: &State) -> usize {
     let is_finished = |id| state.task(id).is_some_and(|task| task.status.may_retire());
     let room = match entity {
@@ -744,7 +820,8 @@ fn filled(mut text: Vec<u8>, length: u64) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// Extends the slots of `field` by `length` bytes, and returns where those are; `None` when there is no room.
+/// Extends the slots of `field` by `length` bytes, and returns where those are; `None` when there
+/// is no room.
 fn grow(layout: &mut Layout, field: Field, length: u32) -> Option<u64> {
     let Span { start, end, limit } = layout.span(field);
     let grown = end.checked_add(u64::from(length))?;
@@ -774,7 +851,8 @@ fn read_slots(field: Field, file: &File, from: u64, to: u64) -> io::Result<Optio
     Ok(layout::slots(field, &bytes, from))
 }
 
-/// The time as a generation. No two arrangements of a board are made in the same microsecond: each needs the lock.
+/// The time as a generation. No two arrangements of a board are made in the same microsecond: each
+/// needs the lock.
 fn now_micros() -> u64 {
     let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or_default()

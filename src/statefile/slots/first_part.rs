@@ -1,5 +1,5 @@
-//! The first part of a flat file: all fields of the board but the long ones, with the checksum and the layout among
-//! them.
+//! The first part of a flat file: all fields of the board but the long ones, with the checksum and
+//! the layout among them.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use crate::statefile::plan::{Plan, short};
 use crate::statefile::rendering::Rendering;
 use crate::statefile::rendering::hex;
 
-/// The fields of one board. Most commits change only two of them, `seq` and `last_activity`, so the text before,
-/// between and after those is kept.
+/// The fields of one board. Most commits change only two of them, `seq` and `last_activity`, so the
+/// text before, between and after those is kept.
 #[derive(Debug)]
-pub struct FirstPart {
+pub(super) struct FirstPart {
     board: Board,
     /// As compact JSON, which the checksum covers.
     compact: [String; 3],
@@ -21,23 +21,27 @@ pub struct FirstPart {
 }
 
 impl FirstPart {
-    pub fn of(board: &Board) -> io::Result<Self> {
+    pub(super) fn of(board: &Board) -> io::Result<Self> {
         let short = short(board);
-        let compact = around(&serde_json::to_string(&short)?, &short, "\"seq\":", "\"last_activity\":")?;
+        let compact =
+            around(&serde_json::to_string(&short)?, &short, "\"seq\":", "\"last_activity\":")?;
         // A line break in the text is never inside a string, so these are the fields.
         let mut lines = serde_json::to_string_pretty(&short)?;
         for long in ["\n  \"goal\": \"\",", "\n  \"master_plan\": \"\","] {
-            let start = lines.find(long).ok_or_else(|| io::Error::other("the board has no goal and plan"))?;
+            let start = lines
+                .find(long)
+                .ok_or_else(|| io::Error::other("the board has no goal and plan"))?;
             lines.drain(start..start + long.len());
         }
-        let fields = lines.strip_suffix("\n}").ok_or_else(|| io::Error::other("the board is no object"))?;
+        let fields =
+            lines.strip_suffix("\n}").ok_or_else(|| io::Error::other("the board is no object"))?;
         let mut lines = around(fields, &short, "\n  \"seq\": ", "\n  \"last_activity\": ")?;
         lines[2].push(',');
         Ok(Self { board: short, compact, lines })
     }
 
     /// `known`, if `board` differs from its board only in those two fields; else a new one.
-    pub fn known_or_of(known: Option<Self>, board: &Board) -> io::Result<Self> {
+    pub(super) fn known_or_of(known: Option<Self>, board: &Board) -> io::Result<Self> {
         match known.filter(|known| known.is_of(board)) {
             Some(known) => Ok(known),
             None => Self::of(board),
@@ -62,13 +66,14 @@ impl FirstPart {
             spent_attempts: _,
             plans: _,
         } = &self.board;
-        (schema_version, created_at, grace_until) == (&board.schema_version, &board.created_at, &board.grace_until)
+        (schema_version, created_at, grace_until)
+            == (&board.schema_version, &board.created_at, &board.grace_until)
             && (archived, archived_runs) == (&board.archived, &board.archived_runs)
             && (board_id, paused, undone) == (&board.board_id, &board.paused, &board.undone)
     }
 
     /// The text, and the checksum in it; `entities` is the entities' part of the checksum.
-    pub fn text(
+    pub(super) fn text(
         &self,
         board: &Board,
         plan: &Plan,
@@ -77,8 +82,10 @@ impl FirstPart {
     ) -> io::Result<(Vec<u8>, String)> {
         let (seq, time) = (board.seq.to_string(), serde_json::to_string(&board.last_activity)?);
         let [start, middle, end] = &self.compact;
-        let compact = Rendering::of_compact([start, &seq, middle, &time, end].map(String::as_str).concat());
-        let checksum = hex(entities.wrapping_add(plan.sum_with(&compact)).wrapping_add(laid_out.sum));
+        let compact =
+            Rendering::of_compact([start, &seq, middle, &time, end].map(String::as_str).concat());
+        let checksum =
+            hex(entities.wrapping_add(plan.sum_with(&compact)).wrapping_add(laid_out.sum));
         let [start, middle, end] = &self.lines;
         let (before, between) = (",\n  \"checksum\": \"", "\",\n  \"layout\": ");
         let parts = [start, &seq, before, &checksum, between, &laid_out.text, middle, &time, end];
@@ -108,8 +115,8 @@ mod tests {
     use crate::state::time::Timestamp;
     use crate::statefile::plan::sum_of_board;
 
-    /// The text and checksum of `first`: the same as those of a new one for the board, and the checksum that a reader
-    /// computes.
+    /// The text and checksum of `first`: the same as those of a new one for the board, and the
+    /// checksum that a reader computes.
     fn shown(first: &FirstPart, board: &Board) -> (String, String) {
         let plan = Plan::of(board).unwrap();
         let text = |first: &FirstPart| {

@@ -9,7 +9,7 @@ use crate::statefile::head::{HEAD_BYTES, parse_head};
 
 /// What the first bytes of a flat file say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Header {
+pub(crate) struct Header {
     pub board_id: String,
     pub seq: u64,
     pub checksum: String,
@@ -18,7 +18,7 @@ pub struct Header {
 
 impl Header {
     /// `None` when `head` does not begin a flat file.
-    pub fn parse(head: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(head: &[u8]) -> Option<Self> {
         let shown = parse_head(head)?;
         let mark = b"\n  \"checksum\": ";
         let mut rest = &head[memchr::memmem::find(head, mark)? + mark.len()..];
@@ -26,16 +26,21 @@ impl Header {
         let checksum = texts.next()?.ok()?;
         rest = rest[texts.byte_offset()..].strip_prefix(b",\n  \"layout\": ")?;
         let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Layout>();
-        Some(Self { board_id: shown.board_id, seq: shown.seq, checksum, layout: values.next()?.ok()? })
+        Some(Self {
+            board_id: shown.board_id,
+            seq: shown.seq,
+            checksum,
+            layout: values.next()?.ok()?,
+        })
     }
 
-    pub fn read(file: &File) -> io::Result<Option<Self>> {
+    pub(crate) fn read(file: &File) -> io::Result<Option<Self>> {
         let mut head = vec![0; usize::try_from(HEAD_BYTES).unwrap_or_default().min(size_of(file)?)];
         file.read_exact_at(&mut head, 0)?;
         Ok(Self::parse(&head))
     }
 }
 
-pub fn size_of(file: &File) -> io::Result<usize> {
+pub(crate) fn size_of(file: &File) -> io::Result<usize> {
     usize::try_from(file.metadata()?.len()).map_err(io::Error::other)
 }

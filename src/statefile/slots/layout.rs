@@ -1,4 +1,5 @@
-//! The layout of a flat file, as its own `layout` field states it; and its slots, found again by their lines.
+//! The layout of a flat file, as its own `layout` field states it; and its slots, found again by
+//! their lines.
 
 use std::io;
 use std::ops::Range;
@@ -7,14 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::changed::Entity;
 use crate::state::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
+    WorkflowId,
 };
 use crate::statefile::rendering::sum_of;
 
-/// The fields that hold entities, in the order in which the file has them: the one that grows without bound is the
-/// last.
+/// The fields that hold entities, in the order in which the file has them: the one that grows
+/// without bound is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
+pub(crate) enum Field {
     Agents,
     Checkpoints,
     Discoveries,
@@ -27,7 +29,7 @@ pub enum Field {
     Tasks,
 }
 
-pub const FIELDS: [Field; 10] = [
+pub(crate) const FIELDS: [Field; 10] = [
     Field::Agents,
     Field::Checkpoints,
     Field::Discoveries,
@@ -41,7 +43,7 @@ pub const FIELDS: [Field; 10] = [
 ];
 
 impl Field {
-    pub fn of(entity: &Entity) -> Self {
+    pub(crate) fn of(entity: &Entity) -> Self {
         match entity {
             Entity::Agent(_) => Self::Agents,
             Entity::Checkpoint(_) => Self::Checkpoints,
@@ -56,7 +58,7 @@ impl Field {
         }
     }
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Agents => "agents",
             Self::Checkpoints => "checkpoints",
@@ -72,20 +74,21 @@ impl Field {
     }
 
     /// Whether the field is an object by id, and not a list.
-    pub fn is_map(self) -> bool {
+    pub(crate) fn is_map(self) -> bool {
         !matches!(self, Self::Discoveries | Self::Messages | Self::Reservations | Self::Tasks)
     }
 
-    /// Whether the field is a list whose entities may outgrow their slots, so that they carry their order.
-    pub fn has_order(self) -> bool {
+    /// Whether the field is a list whose entities may outgrow their slots, so that they carry their
+    /// order.
+    pub(crate) fn has_order(self) -> bool {
         matches!(self, Self::Reservations | Self::Tasks)
     }
 
-    pub fn opening(self) -> String {
+    pub(crate) fn opening(self) -> String {
         format!("\n  \"{}\": {}", self.name(), if self.is_map() { '{' } else { '[' })
     }
 
-    pub fn closing(self) -> &'static str {
+    pub(crate) fn closing(self) -> &'static str {
         match self {
             Self::Tasks => "\n  ]\n}",
             Self::Discoveries | Self::Messages | Self::Reservations => "\n  ],",
@@ -117,8 +120,9 @@ impl Field {
 /// The `layout` field. Offsets and lengths in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(Default))]
-pub struct Layout {
-    /// The generation of the arrangement: within one, slots are only added, and stay where they are.
+pub(crate) struct Layout {
+    /// The generation of the arrangement: within one, slots are only added, and stay where they
+    /// are.
     pub generation: u64,
     /// The ID of the boot in which the file was written.
     pub boot: String,
@@ -129,8 +133,8 @@ pub struct Layout {
     pub plan: u64,
     pub spent: u64,
     pub agents: Span,
-    /// Like the messages, reservations, sessions and workflows, missing from a file of a version that had none, which
-    /// is therefore rearranged.
+    /// Like the messages, reservations, sessions and workflows, missing from a file of a version
+    /// that had none, which is therefore rearranged.
     #[serde(default, skip_serializing_if = "Span::is_nowhere")]
     pub checkpoints: Span,
     pub discoveries: Span,
@@ -149,7 +153,7 @@ pub struct Layout {
 
 /// Slots from `start` to `end`, then room for more up to `limit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
+pub(crate) struct Span {
     pub start: u64,
     pub end: u64,
     pub limit: u64,
@@ -162,7 +166,7 @@ impl Span {
 }
 
 impl Layout {
-    pub fn span(&self, field: Field) -> Span {
+    pub(crate) fn span(&self, field: Field) -> Span {
         match field {
             Field::Agents => self.agents,
             Field::Checkpoints => self.checkpoints,
@@ -178,20 +182,22 @@ impl Layout {
     }
 
     /// The offset of the plan; it and the spent attempts follow the first fields.
-    pub fn plan_at(&self) -> u64 {
+    pub(crate) fn plan_at(&self) -> u64 {
         self.head
     }
 
-    pub fn spent_at(&self) -> u64 {
+    pub(crate) fn spent_at(&self) -> u64 {
         self.head + self.plan
     }
 
     /// Whether the spans follow each other as they must, up to the end of a file of `size` bytes.
-    pub fn fits(&self, size: u64) -> bool {
+    pub(crate) fn fits(&self, size: u64) -> bool {
         let parts = [self.head, self.plan, self.spent].into_iter().try_fold(0, u64::checked_add);
         let end = FIELDS.into_iter().try_fold(parts, |at, field| {
             let Span { start, end, limit } = self.span(field);
-            let is_next = at?.checked_add(field.opening().len() as u64)? == start && start <= end && end <= limit;
+            let is_next = at?.checked_add(field.opening().len() as u64)? == start
+                && start <= end
+                && end <= limit;
             Some(is_next.then(|| limit.checked_add(field.closing().len() as u64)).flatten())
         });
         end.flatten() == Some(size) && self.tasks.end == self.tasks.limit
@@ -200,35 +206,39 @@ impl Layout {
 
 /// A slot as it was found.
 #[derive(Debug, PartialEq)]
-pub struct Found {
+pub(crate) struct Found {
     pub at: u64,
     pub length: u32,
     /// Length of the text in it.
     pub text: u32,
-    /// None if no entity has it any more. The number is the entity's order, 0 in a field without orders.
+    /// None if no entity has it any more. The number is the entity's order, 0 in a field without
+    /// orders.
     pub owner: Option<(Entity, u64)>,
 }
 
 /// What comes before the text in a slot, with and without another text before it.
-pub const NEXT: &[u8; 5] = b"\n   ,";
-pub const FIRST: &[u8; 5] = b"\n    ";
-pub const ORDER: &str = "\n      \"order\": ";
+pub(crate) const NEXT: &[u8; 5] = b"\n   ,";
+pub(crate) const FIRST: &[u8; 5] = b"\n    ";
+pub(crate) const ORDER: &str = "\n      \"order\": ";
 
-/// The slots in `bytes`, which are at offset `at` of the file; `None` when they are not made of slots.
+/// The slots in `bytes`, which are at offset `at` of the file; `None` when they are not made of
+/// slots.
 ///
-/// Each begins with a line break. Every further line of a text is indented deeper or begins with a closing bracket, so
-/// a line with an opening brace or quotation mark at the indentation of entities begins a slot, and an empty line is a
-/// slot without an owner.
-pub fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
+/// Each begins with a line break. Every further line of a text is indented deeper or begins with a
+/// closing bracket, so a line with an opening brace or quotation mark at the indentation of
+/// entities begins a slot, and an empty line is a slot without an owner.
+pub(crate) fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
     let mut found: Vec<(Range<usize>, bool)> = Vec::new();
     let mut rest = 0;
     if bytes.first().is_some_and(|first| *first != b'\n') {
         return None;
     }
     while rest < bytes.len() {
-        let line_end = memchr::memchr(b'\n', &bytes[rest + 1..]).map_or(bytes.len(), |length| rest + 1 + length);
+        let line_end = memchr::memchr(b'\n', &bytes[rest + 1..])
+            .map_or(bytes.len(), |length| rest + 1 + length);
         let line = &bytes[rest..line_end];
-        let opens = matches!(line.get(5), Some(b'{' | b'"')) && matches!(&line[..5], b"\n    " | b"\n   ,");
+        let opens =
+            matches!(line.get(5), Some(b'{' | b'"')) && matches!(&line[..5], b"\n    " | b"\n   ,");
         let is_empty = !opens && line[1..].iter().all(|byte| *byte == b' ');
         if opens || is_empty {
             found.push((rest..line_end, opens));
@@ -269,22 +279,24 @@ fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
         }
     };
     // The id is a key or a value, and ends at the first quotation mark that is not escaped.
-    let mut texts = serde_json::Deserializer::from_slice(id).into_iter::<std::borrow::Cow<'_, str>>();
+    let mut texts =
+        serde_json::Deserializer::from_slice(id).into_iter::<std::borrow::Cow<'_, str>>();
     let id = texts.next()?.ok()?;
     Some((field.entity(&id), order))
 }
 
-/// A layout, its text in the file, and its number in the checksum. Kept, because most commits do not change it.
+/// A layout, its text in the file, and its number in the checksum. Kept, because most commits do
+/// not change it.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Default))]
-pub struct LaidOut {
+pub(crate) struct LaidOut {
     pub layout: Layout,
     pub text: String,
     pub sum: u128,
 }
 
 impl LaidOut {
-    pub fn of(layout: &Layout) -> io::Result<Self> {
+    pub(crate) fn of(layout: &Layout) -> io::Result<Self> {
         let (text, sum) = (serde_json::to_string(layout)?, sum_of("layout", "", layout)?);
         Ok(Self { layout: layout.clone(), text, sum })
     }

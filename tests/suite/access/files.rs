@@ -1,4 +1,5 @@
-//! Impostors: anything else in the place of a board's file is refused with advice, never followed, never waited for.
+//! Impostors: anything else in the place of a board's file is refused with advice, never followed,
+//! never waited for.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,9 +27,17 @@ fn furnished() -> Board {
     board
 }
 
-/// Files of a board without the state file: an impostor of that is set aside like an unreadable edit.
-const FILES: [&str; 7] =
-    ["lock", "state-lock", "journal.db", "journal.db-wal", "journal.db-shm", "config.toml", "tokens.toml"];
+/// Files of a board without the state file: an impostor of that is set aside like an unreadable
+/// edit.
+const FILES: [&str; 7] = [
+    "lock",
+    "state-lock",
+    "journal.db",
+    "journal.db-wal",
+    "journal.db-shm",
+    "config.toml",
+    "tokens.toml",
+];
 
 /// The result of a command that uses the file; the command is ended if it takes too long.
 fn told(board: &Board, file: &str) -> (ExitStatus, String) {
@@ -39,9 +48,11 @@ fn told(board: &Board, file: &str) -> (ExitStatus, String) {
         _ => command.args(["add", "another"]),
     };
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    until(Duration::from_secs(20), &format!("the command ends with something else in the place of {file}"), || {
-        process.try_wait().unwrap()
-    });
+    until(
+        Duration::from_secs(20),
+        &format!("the command ends with something else in the place of {file}"),
+        || process.try_wait().unwrap(),
+    );
     let output = process.wait_with_output().unwrap();
     (output.status, String::from_utf8_lossy(&output.stderr).into_owned())
 }
@@ -51,7 +62,8 @@ fn is_refused(board: &Board, file: &str, what: &str) {
     let (status, error) = told(board, file);
     assert!(!status.success(), "{what} in the place of {file} was used");
     assert!(error.contains(file), "{what} in the place of {file}: {error}");
-    let says_what_to_do = ["move it away", "try again", "remove it"].iter().any(|remedy| error.contains(remedy));
+    let says_what_to_do =
+        ["move it away", "try again", "remove it"].iter().any(|remedy| error.contains(remedy));
     assert!(says_what_to_do, "{what} in the place of {file}: {error}");
 }
 
@@ -117,7 +129,8 @@ fn directory_or_socket_in_the_place_of_a_file_is_refused() {
             socket = Some(UnixListener::bind(short.path().join("s")).unwrap());
             fs::rename(short.path().join("s"), path)
                 .or_else(|_| {
-                    mknodat(CWD, path, FileType::Socket, Mode::RUSR | Mode::WUSR, 0).map_err(std::io::Error::from)
+                    mknodat(CWD, path, FileType::Socket, Mode::RUSR | Mode::WUSR, 0)
+                        .map_err(std::io::Error::from)
                 })
                 .unwrap();
         });
@@ -195,19 +208,31 @@ fn everything_that_is_made_is_its_owners_alone() {
     client.ok("create_task", json!({"id": "t1", "description": "x"}));
     let (mut command, _) = serve(&board, &[]);
     let mut server = command.spawn().unwrap();
-    until(Duration::from_secs(20), "the server has a token", || board.file("serve.token").exists().then_some(()));
+    until(Duration::from_secs(20), "the server has a token", || {
+        board.file("serve.token").exists().then_some(())
+    });
     assert!(board.finish(board.command().args(["token", "add"])).status.success());
     let mut open = vec![board.dir().to_owned()];
     let mut seen = 0;
     while let Some(dir) = open.pop() {
-        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700, "{}", dir.display());
+        assert_eq!(
+            fs::metadata(&dir).unwrap().permissions().mode() & 0o777,
+            0o700,
+            "{}",
+            dir.display()
+        );
         for entry in fs::read_dir(&dir).unwrap().flatten() {
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_dir() {
                 open.push(entry.path());
             } else {
                 seen += 1;
-                assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{}", entry.path().display());
+                assert_eq!(
+                    metadata.permissions().mode() & 0o777,
+                    0o600,
+                    "{}",
+                    entry.path().display()
+                );
             }
         }
     }
@@ -226,7 +251,10 @@ fn board_where_nothing_must_be_written_is_read() {
         dir: board.dir().to_owned(),
         state_file: None,
         stay: Stay::Brief,
-        unwritable: filesystem::objection(&FileSystem { name: "nfs".to_owned(), class: Class::Network }, board.dir()),
+        unwritable: filesystem::objection(
+            &FileSystem { name: "nfs".to_owned(), class: Class::Network },
+            board.dir(),
+        ),
         forbidden: None,
         unasked: None,
         clock: Box::new(SystemClock),
@@ -235,9 +263,12 @@ fn board_where_nothing_must_be_written_is_read() {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let caller = Caller::default();
-    let read = runtime.block_on(handle.call("get_task", json!({"task_id": "t1"}), &caller)).unwrap();
+    let read =
+        runtime.block_on(handle.call("get_task", json!({"task_id": "t1"}), &caller)).unwrap();
     assert_eq!(read["task"]["id"], "t1");
-    let error = runtime.block_on(handle.call("create_task", json!({"description": "y"}), &caller)).unwrap_err();
+    let error = runtime
+        .block_on(handle.call("create_task", json!({"description": "y"}), &caller))
+        .unwrap_err();
     assert!(error.message().contains("--allow-network-filesystem"), "{}", error.message());
     assert_eq!(error.data()["code"], "board_forbidden");
     assert_eq!(board.document()["seq"], before);
@@ -247,7 +278,9 @@ fn board_where_nothing_must_be_written_is_read() {
 fn board_where_nothing_must_be_written_is_not_mended() {
     let board = furnished();
     let listing = || {
-        let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = fs::read_dir(board.dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         // Files that a reader's connection needs appear and disappear.
         names.filter(|name| !name.starts_with("journal.db-")).collect::<BTreeSet<_>>()
     };
@@ -265,8 +298,9 @@ fn board_where_nothing_must_be_written_is_not_mended() {
         })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let call =
-        |handle: &Handle, tool: &str, arguments| runtime.block_on(handle.call(tool, arguments, &Caller::default()));
+    let call = |handle: &Handle, tool: &str, arguments| {
+        runtime.block_on(handle.call(tool, arguments, &Caller::default()))
+    };
     let before = listing();
     let handle = reader(1);
     assert_eq!(call(&handle, "get_task", json!({"task_id": "t1"})).unwrap()["task"]["id"], "t1");

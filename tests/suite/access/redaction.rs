@@ -1,4 +1,5 @@
-//! Redaction: how much it finds, what it leaves alone, what it costs, and that no secret gets past it to the disk.
+//! Redaction: how much it finds, what it leaves alone, what it costs, and that no secret gets past
+//! it to the disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,8 @@ const PLACES_EACH: usize = 4;
 
 fn lines(name: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redaction").join(name);
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().filter(|line| !line.is_empty()).map(|line| line.replace("\\n", "\n")).collect()
 }
 
@@ -29,7 +31,9 @@ fn made_up(template: &str, chance: &mut Chance) -> String {
     while let Some(start) = rest.find('{') {
         let (before, from) = rest.split_at(start);
         text.push_str(before);
-        let blank = from.split_once('}').and_then(|(blank, after)| Some((filled(&blank[1..], chance)?, after)));
+        let blank = from
+            .split_once('}')
+            .and_then(|(blank, after)| Some((filled(&blank[1..], chance)?, after)));
         match blank {
             Some((characters, after)) => {
                 text.push_str(&characters);
@@ -62,16 +66,20 @@ fn drawn(class: &str, length: usize, chance: &mut Chance) -> Option<String> {
         "digits" => b"0123456789",
         _ => return None,
     };
-    Some((0..length).map(|_| char::from(alphabet[chance.draw() as usize % alphabet.len()])).collect())
+    Some(
+        (0..length)
+            .map(|_| char::from(alphabet[chance.draw() as usize % alphabet.len()]))
+            .collect(),
+    )
 }
 
 /// A text and the secret in it.
-pub struct Positive {
+pub(crate) struct Positive {
     pub text: String,
     pub secret: String,
 }
 
-pub fn positives() -> Vec<Positive> {
+pub(crate) fn positives() -> Vec<Positive> {
     let mut chance = Chance::new(1);
     let places = lines("places.txt");
     let forms = lines("forms.txt");
@@ -87,20 +95,22 @@ pub fn positives() -> Vec<Positive> {
         let line = made_up(&line, &mut chance);
         let (before, rest) = line.split_once('⟦').unwrap_or_else(|| panic!("no ⟦: {line}"));
         let (secret, after) = rest.split_once('⟧').unwrap_or_else(|| panic!("no ⟧: {line}"));
-        positives.push(Positive { text: format!("{before}{secret}{after}"), secret: secret.to_owned() });
+        positives
+            .push(Positive { text: format!("{before}{secret}{after}"), secret: secret.to_owned() });
     }
     positives
 }
 
 impl Positive {
-    pub fn telling(&self) -> &str {
+    pub(crate) fn telling(&self) -> &str {
         let words = self.secret.split(|c: char| !(c.is_ascii_alphanumeric() || "+/_-".contains(c)));
         words.max_by_key(|word| word.len()).unwrap()
     }
 }
 
-/// Whether the most telling part is gone: the end of the last word, after any prefix that is not secret.
-pub fn is_gone(positive: &Positive) -> bool {
+/// Whether the most telling part is gone: the end of the last word, after any prefix that is not
+/// secret.
+pub(crate) fn is_gone(positive: &Positive) -> bool {
     let Some((clean, _)) = redact::text(&positive.text) else { return false };
     let telling = positive.telling();
     let tail = &telling[telling.len() / 2..];
@@ -110,10 +120,17 @@ pub fn is_gone(positive: &Positive) -> bool {
 #[test]
 fn at_least_95_of_100_secrets_are_found_and_at_most_1_of_100_harmless_texts_is_touched() {
     let positives = positives();
-    let missed: Vec<_> = positives.iter().filter(|one| !is_gone(one)).map(|one| &one.text).collect();
+    let missed: Vec<_> =
+        positives.iter().filter(|one| !is_gone(one)).map(|one| &one.text).collect();
     let harmless = lines("harmless.txt");
-    let touched: Vec<_> = harmless.iter().filter_map(|line| Some((line, redact::text(line)?.0))).collect();
-    assert!(positives.len() >= 200 && harmless.len() >= 500, "{} and {}", positives.len(), harmless.len());
+    let touched: Vec<_> =
+        harmless.iter().filter_map(|line| Some((line, redact::text(line)?.0))).collect();
+    assert!(
+        positives.len() >= 200 && harmless.len() >= 500,
+        "{} and {}",
+        positives.len(),
+        harmless.len()
+    );
     let recall = 1.0 - missed.len() as f64 / positives.len() as f64;
     let wrong = touched.len() as f64 / harmless.len() as f64;
     println!("missed: {missed:#?}\ntouched: {touched:#?}");
@@ -137,7 +154,10 @@ fn this_repository_is_left_alone() {
         for entry in fs::read_dir(&dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let kind = path.extension().map(|kind| kind.to_string_lossy().into_owned()).unwrap_or_default();
+            let kind = path
+                .extension()
+                .map(|kind| kind.to_string_lossy().into_owned())
+                .unwrap_or_default();
             if path.is_dir() {
                 if ![".git", "target", "redaction", "redact"].contains(&name.as_str()) {
                     open.push(path);
@@ -145,12 +165,17 @@ fn this_repository_is_left_alone() {
             } else if ["rs", "md", "toml", "json", "lock", "py", "mjs"].contains(&kind.as_str()) {
                 for line in fs::read_to_string(&path).unwrap_or_default().lines() {
                     count += 1;
-                    touched.extend(redact::text(line).map(|_| format!("{}: {}", path.display(), line.trim())));
+                    touched.extend(
+                        redact::text(line).map(|_| format!("{}: {}", path.display(), line.trim())),
+                    );
                 }
             }
         }
     }
-    println!("redaction: {} of {count} lines of this repository touched: {touched:#?}", touched.len());
+    println!(
+        "redaction: {} of {count} lines of this repository touched: {touched:#?}",
+        touched.len()
+    );
     assert!(count > 10_000 && touched.len() * 1_000 <= count, "{touched:#?}");
 }
 
@@ -181,9 +206,11 @@ fn time_grows_with_the_text_and_no_faster() {
     let prose = long_text(&lines("harmless.txt"));
     let part = &prose[..prose.floor_char_boundary(100_000)];
     let json = json!({"text": part}).to_string();
-    let (redacted, parsed) = (timed(|| redact::text(part)), timed(|| serde_json::from_str::<Value>(&json).unwrap()));
+    let (redacted, parsed) =
+        (timed(|| redact::text(part)), timed(|| serde_json::from_str::<Value>(&json).unwrap()));
     println!(
-        "redaction: {:.1} µs per kB beside {:.1} µs per kB of JSON parsing (unoptimised, in a text full of telling names)",
+        "redaction: {:.1} µs per kB beside {:.1} µs per kB of JSON parsing (unoptimised, in a \
+         text full of telling names)",
         redacted.as_secs_f64() * 1e6 / 100.0,
         parsed.as_secs_f64() * 1e6 / 100.0
     );
@@ -202,7 +229,10 @@ fn time_grows_with_the_text_and_no_faster() {
     for (name, text) in hostile {
         let eighth = &text[..text.floor_char_boundary(text.len() / 8)];
         let (short, long) = (timed(|| redact::text(eighth)), timed(|| redact::text(&text)));
-        println!("redaction of {name}: {} kB in {long:?}, an eighth in {short:?}", text.len() / 1_000);
+        println!(
+            "redaction of {name}: {} kB in {long:?}, an eighth in {short:?}",
+            text.len() / 1_000
+        );
         // Eight times as long if linear, 64 times if quadratic.
         assert!(long < short * 30 + Duration::from_millis(50), "{name}: {short:?}, then {long:?}");
     }
@@ -220,7 +250,10 @@ fn no_text_that_an_operation_takes_brings_a_secret_to_the_disk() {
         secrets.push(made.clone());
         made
     };
-    let reply = client.ok("init_coordination", json!({"goal": secret(), "master_plan": format!("use {}", secret())}));
+    let reply = client.ok(
+        "init_coordination",
+        json!({"goal": secret(), "master_plan": format!("use {}", secret())}),
+    );
     assert_eq!(reply["redacted"], 2);
     client.register("w1");
     let context = json!({"description": secret(), "hints": secret(), "title": secret(), "context_files": [secret()], "id": "t1", "tags": [secret()]});
@@ -241,17 +274,23 @@ fn no_text_that_an_operation_takes_brings_a_secret_to_the_disk() {
     client.ok("add_discovery", json!({"agent_id": "w1", "content": secret(), "tags": ["x"]}));
     client.ok("cancel_task", json!({"task_id": "t3", "reason": secret()}));
     client.ok("pause", json!({"reason": secret()}));
-    let batch = json!({"operations": [{"name": "create_task", "arguments": {"description": secret()}}]});
+    let batch =
+        json!({"operations": [{"name": "create_task", "arguments": {"description": secret()}}]});
     let reply = client.ok("apply_batch", batch);
     assert_eq!((&reply["redacted"], &reply["results"][0]["redacted"]), (&json!(1), &Value::Null));
     let quiet = client.ok("create_task", json!({"description": "nothing to hide"}));
     assert_eq!(quiet.get("redacted"), None);
     client.kill();
     let mut seen = BTreeMap::new();
-    for entry in fs::read_dir(board.dir()).unwrap().chain(fs::read_dir(board.file("bundles/s")).unwrap()) {
+    for entry in
+        fs::read_dir(board.dir()).unwrap().chain(fs::read_dir(board.file("bundles/s")).unwrap())
+    {
         let path = entry.unwrap().path();
         if path.is_file() {
-            seen.insert(path.clone(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned());
+            seen.insert(
+                path.clone(),
+                String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
+            );
         }
     }
     secrets.extend(["hunter-two", "$ecret-three", "@secret-four"].map(str::to_owned));

@@ -1,4 +1,5 @@
-//! Texts of agents are returned as data, without what would deceive readers, and never look like the board's own words.
+//! Texts of agents are returned as data, without what would deceive readers, and never look like
+//! the board's own words.
 
 use serde_json::{Value, json};
 
@@ -51,7 +52,10 @@ fn no_door_lets_in_what_deceives_a_reader() {
     assert!(board.task("t1").to_string().contains("worktree"), "a claim says where");
     client.register("w1");
     client.ok("claim_task", json!({"agent_id": "w1", "task_id": "t4"}));
-    client.ok("complete_task", json!({"agent_id": "w1", "task_id": "t4", "output": EVIL, "data": {EVIL: [EVIL]}}));
+    client.ok(
+        "complete_task",
+        json!({"agent_id": "w1", "task_id": "t4", "output": EVIL, "data": {EVIL: [EVIL]}}),
+    );
     client.ok("add_discovery", json!({"agent_id": "w1", "content": EVIL, "tags": [EVIL]}));
     client.ok("init_coordination", json!({"goal": EVIL, "master_plan": EVIL}));
     let document = board.document();
@@ -61,7 +65,10 @@ fn no_door_lets_in_what_deceives_a_reader() {
         all_harmless("the journal", &serde_json::to_value(&recorded).unwrap());
     }
     let text = document["goal"].as_str().unwrap();
-    assert!(text.starts_with('a') && text.ends_with("e\nf\u{fffd}g"), "what is no danger stays: {text:?}");
+    assert!(
+        text.starts_with('a') && text.ends_with("e\nf\u{fffd}g"),
+        "what is no danger stays: {text:?}"
+    );
 }
 
 /// Messages of the board must not present one agent's text to another as the board's own.

@@ -1,4 +1,5 @@
-//! Tokens with roles, through a real server: what each allows over every transport, and how it ends.
+//! Tokens with roles, through a real server: what each allows over every transport, and how it
+//! ends.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +36,13 @@ fn ask(server: &Server, token: &str, operation: &str, arguments: &Value) -> Repl
     socket.send(1, operation, arguments);
     let over_socket = reply(&socket.answer(1));
     for other in &replies {
-        assert_eq!(other.code(), over_socket.code(), "{operation}: {} {}", other.text, over_socket.text);
+        assert_eq!(
+            other.code(),
+            over_socket.code(),
+            "{operation}: {} {}",
+            other.text,
+            over_socket.text
+        );
     }
     over_socket
 }
@@ -73,7 +80,14 @@ fn observers_read_and_change_nothing() {
         let arguments = smallest(operation);
         refused(&server, &observer, operation.name, arguments, "token_role");
     }
-    for read in ["get_status", "get_all_tasks", "get_agents", "get_discoveries", "get_master_plan", "get_results"] {
+    for read in [
+        "get_status",
+        "get_all_tasks",
+        "get_agents",
+        "get_discoveries",
+        "get_master_plan",
+        "get_results",
+    ] {
         allowed(&server, &observer, read, json!({}));
     }
     allowed(&server, &observer, "get_task", json!({"task_id": "t1"}));
@@ -105,7 +119,12 @@ fn workers_work_and_do_not_lead() {
     let board = board_with_tasks();
     let server = Server::on(&board);
     let worker = added(&board, &[]);
-    allowed(&server, &worker, "register_agent", json!({"agent_id": "w1", "role": "worker", "max_concurrent": 5}));
+    allowed(
+        &server,
+        &worker,
+        "register_agent",
+        json!({"agent_id": "w1", "role": "worker", "max_concurrent": 5}),
+    );
     allowed(&server, &worker, "claim_task", json!({"agent_id": "w1", "task_id": "t1"}));
     allowed(
         &server,
@@ -132,7 +151,13 @@ fn workers_work_and_do_not_lead() {
     for nobody in ["cancel_task", "retry_task", "update_task"] {
         refused(&server, &worker, nobody, json!({"task_id": "t2"}), "agent_missing");
     }
-    refused(&server, &worker, "cancel_task", json!({"agent_id": "w1", "task_id": "t2"}), "not_leader");
+    refused(
+        &server,
+        &worker,
+        "cancel_task",
+        json!({"agent_id": "w1", "task_id": "t2"}),
+        "not_leader",
+    );
     assert_eq!(board.task("t2")["status"], "available");
     assert_eq!(board.document()["agents"]["boss"]["role"], "leader");
 }
@@ -142,7 +167,12 @@ fn what_is_done_as_no_agent_is_recorded_as_the_tokens() {
     let board = board_with_tasks();
     let server = Server::on(&board);
     let worker = added(&board, &["--name", "ci"]);
-    allowed(&server, &worker, "create_task", json!({"id": "t9", "description": "x", "idempotency_key": "k"}));
+    allowed(
+        &server,
+        &worker,
+        "create_task",
+        json!({"id": "t9", "description": "x", "idempotency_key": "k"}),
+    );
     Door::Rpc.ok(&server, "create_task", &json!({"id": "t8", "description": "x"}));
     let actors = |task: &str| -> Vec<String> {
         let reply = board.cli_ok("get_history", json!({"task_id": task}));
@@ -178,14 +208,23 @@ fn token_of_one_agent_acts_as_that_agent_alone() {
     for (agent, status) in [("other", 403), ("ci", 200), ("human", 200)] {
         for door in Door::ALL {
             let call = with(door.call(&server, 1, "heartbeat", &json!({})), &bound);
-            let answer = server.ask(&call.header("Callboard-Caller", &json!({"agent": agent}).to_string()));
+            let answer =
+                server.ask(&call.header("Callboard-Caller", &json!({"agent": agent}).to_string()));
             assert_eq!(answer.status, status, "{agent} {}", answer.text());
         }
     }
-    let made = ask(&server, &bound, "create_task", &json!({"id": "t7", "description": "x", "idempotency_key": "one"}));
+    let made = ask(
+        &server,
+        &bound,
+        "create_task",
+        &json!({"id": "t7", "description": "x", "idempotency_key": "one"}),
+    );
     assert_eq!(made.value["agent_id"], "ci", "{}", made.text);
-    let own_key =
-        Door::Rpc.ask(&server, "create_task", &json!({"id": "t8", "description": "y", "idempotency_key": "one"}));
+    let own_key = Door::Rpc.ask(
+        &server,
+        "create_task",
+        &json!({"id": "t8", "description": "y", "idempotency_key": "one"}),
+    );
     assert!(!own_key.is_error, "keys are each actor's own: {}", own_key.text);
 }
 
@@ -214,13 +253,24 @@ fn token_is_shown_once_and_kept_as_its_hash_in_a_private_file() {
     assert!(!fs::read_to_string(&file).unwrap().contains(&text[4..]));
     let listed = token(&board, &["list"]);
     let one = &listed["tokens"][0];
-    assert_eq!((&one["name"], &one["role"], &one["agent"]), (&json!("ci"), &json!("worker"), &Value::Null));
+    assert_eq!(
+        (&one["name"], &one["role"], &one["agent"]),
+        (&json!("ci"), &json!("worker"), &Value::Null)
+    );
     assert!(one["expires"].is_string() && !listed.to_string().contains(&text[4..]));
     let again = board.finish(board.command().args(["token", "add", "--name", "ci"]));
-    assert!(!again.status.success() && again.stderr.contains("token revoke ci"), "{}", again.stderr);
+    assert!(
+        !again.status.success() && again.stderr.contains("token revoke ci"),
+        "{}",
+        again.stderr
+    );
     for name in ["", "a b", "a/b", "\u{1b}[2J", &"x".repeat(65)] {
         let finished = board.finish(board.command().args(["token", "add", "--name", name]));
-        assert!(!finished.status.success() && !finished.stderr.contains('\u{1b}'), "{name:?} {}", finished.stderr);
+        assert!(
+            !finished.status.success() && !finished.stderr.contains('\u{1b}'),
+            "{name:?} {}",
+            finished.stderr
+        );
     }
 }
 
@@ -234,12 +284,19 @@ fn revoked_token_ends_at_once_also_on_connections_that_are_open() {
     assert!(!reply(&socket.answer(1)).is_error);
     token(&board, &["revoke", "gone"]);
     for door in Door::ALL {
-        assert_eq!(server.ask(&with(door.call(&server, 1, "get_status", &json!({})), &text)).status, 401);
+        assert_eq!(
+            server.ask(&with(door.call(&server, 1, "get_status", &json!({})), &text)).status,
+            401
+        );
     }
     socket.send(2, "create_task", &json!({"id": "late", "description": "x"}));
     assert_eq!(reply(&socket.answer(2)).code(), "gone");
     let unknown = board.finish(board.command().args(["token", "revoke", "gone"]));
-    assert!(!unknown.status.success() && unknown.stderr.contains("token list"), "{}", unknown.stderr);
+    assert!(
+        !unknown.status.success() && unknown.stderr.contains("token list"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]
@@ -248,7 +305,8 @@ fn revoked_token_is_not_good_for_a_request_that_it_has_begun() {
     let server = Server::on(&board);
     let text = added(&board, &["--name", "gone"]);
     let create = |door: Door| {
-        let create = door.call(&server, 1, "create_task", &json!({"id": "late", "description": "x"}));
+        let create =
+            door.call(&server, 1, "create_task", &json!({"id": "late", "description": "x"}));
         let length = create.body.len().to_string();
         with(create, &text).header("Content-Length", &length).header("Expect", "100-continue")
     };
@@ -305,7 +363,8 @@ fn streams_that_are_open_end_with_their_token() {
     let wanted = json!({"notifications": {"resourceSubscriptions": ["coordination://status"]}});
     let before = server.sockets();
     let mut stream = server.connect();
-    let listen = with(server.modern(1, "subscriptions/listen", wanted), &text).header("Connection", "close");
+    let listen =
+        with(server.modern(1, "subscriptions/listen", wanted), &text).header("Connection", "close");
     stream.send(&listen);
     assert_eq!(stream.answer_head().unwrap().status, 200);
     assert!(server.sockets() > before);
@@ -350,11 +409,17 @@ fn file_of_tokens_that_cannot_be_trusted_lets_in_nobody_but_the_owner() {
     let text = added(&board, &[]);
     let file = board.file("tokens.toml");
     let content = fs::read_to_string(&file).unwrap();
-    let asks = |token: &str| server.ask(&with(Door::Rpc.call(&server, 1, "get_status", &json!({})), token)).status;
+    let asks = |token: &str| {
+        server.ask(&with(Door::Rpc.call(&server, 1, "get_status", &json!({})), token)).status
+    };
     // For a token that was accepted a moment ago, the file is not read again.
-    let is_refused = || until(PATIENCE, "the token is refused", || (asks(&text) == 401).then_some(()));
-    for wrong in ["version = 1\n[[token]]\nname = 3\n", &content.replace("version = 1", "version = 22")] {
-        // Each text has another length than the one before: with coarse file times, only that shows a change.
+    let is_refused =
+        || until(PATIENCE, "the token is refused", || (asks(&text) == 401).then_some(()));
+    for wrong in
+        ["version = 1\n[[token]]\nname = 3\n", &content.replace("version = 1", "version = 22")]
+    {
+        // Each text has another length than the one before: with coarse file times, only that shows
+        // a change.
         fs::write(&file, &content).unwrap();
         assert_eq!(asks(&text), 200);
         fs::write(&file, wrong).unwrap();
@@ -378,7 +443,12 @@ fn file_of_tokens_that_cannot_be_trusted_lets_in_nobody_but_the_owner() {
     assert_eq!((asks(&text), asks(&text)), (401, 401));
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(asks(&text), 200, "as the advice says");
-    assert_eq!(server.log().matches("run `chmod 600` on it").count(), 2, "once for each: {}", server.log());
+    assert_eq!(
+        server.log().matches("run `chmod 600` on it").count(),
+        2,
+        "once for each: {}",
+        server.log()
+    );
     for wrong in ["", "cbt_", "Bearer", &text[..67], &format!("{text}0"), &text.to_uppercase()] {
         assert_eq!(asks(wrong), 401, "{wrong}");
     }
@@ -391,9 +461,14 @@ fn board_has_no_more_tokens_than_its_limit() {
     let file = board.file("tokens.toml");
     let content = fs::read_to_string(&file).unwrap();
     let (head, entry) = content.split_once("[[token]]").unwrap();
-    let many: String =
-        (0..200).map(|number| format!("[[token]]{}\n", entry.replace("\"t\"", &format!("\"t{number}\"")))).collect();
+    let many: String = (0..200)
+        .map(|number| format!("[[token]]{}\n", entry.replace("\"t\"", &format!("\"t{number}\""))))
+        .collect();
     fs::write(&file, format!("{head}{many}")).unwrap();
     let refused = board.finish(board.command().args(["token", "add"]));
-    assert!(!refused.status.success() && refused.stderr.contains("at most 200"), "{}", refused.stderr);
+    assert!(
+        !refused.status.success() && refused.stderr.contains("at most 200"),
+        "{}",
+        refused.stderr
+    );
 }

@@ -22,11 +22,12 @@ use Wanted::{Refused, Reply, Warned};
 /// Whether `found` has all of `wanted`.
 fn has(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => {
-            wanted.iter().all(|(name, value)| found.get(name).is_some_and(|found| has(found, value)))
-        }
+        (Value::Object(found), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(name, value)| found.get(name).is_some_and(|found| has(found, value))),
         (Value::Array(found), Value::Array(wanted)) => {
-            found.len() == wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| has(found, wanted))
+            found.len() == wanted.len()
+                && found.iter().zip(wanted).all(|(found, wanted)| has(found, wanted))
         }
         _ => found == wanted,
     }
@@ -43,7 +44,10 @@ fn check(client: &mut Client, board: &Board, tool: &str, arguments: Value, wante
         Refused(words) => {
             assert!(reply.is_error, "{what}");
             assert!(reply.text.len() <= LONGEST_REFUSAL && !reply.text.contains('\n'), "{what}");
-            assert!(words.iter().all(|word| reply.text.contains(word)), "{what} does not say {words:?}");
+            assert!(
+                words.iter().all(|word| reply.text.contains(word)),
+                "{what} does not say {words:?}"
+            );
             assert_eq!(board.document()["seq"], before, "{what}: something was written");
             return;
         }
@@ -63,13 +67,18 @@ fn slips_are_understood_or_refused_with_the_fix() {
         "dependencies": [], "demands": {"capabilities": [], "tags": [], "hostname": "", "type": ""}, "metadata": {},
         "priority": 0, "max_attempts": 0, "timeout_seconds": 0, "silent_minutes": 0,
         "estimated_minutes": 0, "idempotency_key": ""});
-    let plain = json!({"task": {"id": "plain", "priority": 5, "max_attempts": 3, "dependencies": []}});
+    let plain =
+        json!({"task": {"id": "plain", "priority": 5, "max_attempts": 3, "dependencies": []}});
     let synonyms = json!({"id": "named", "description": "d", "depends_on": "first", "labels": "[\"a\", \"b\"]", "timeout": "60",
         "priority": "3.0"});
     let named = json!({"task": {"dependencies": ["first"], "tags": ["a", "b"], "timeout_seconds": 60, "priority": 3}});
     let batch = json!({"tasks": "[{\"description\": \"a\"}, {\"title\": \"b\", \"blocked_by\": [\"#0\"]}]"});
     for (tool, arguments, wanted) in [
-        ("register_agent", json!({"agent_id": "w"}), Reply(json!({"agent": {"id": "w", "role": "worker"}}))),
+        (
+            "register_agent",
+            json!({"agent_id": "w"}),
+            Reply(json!({"agent": {"id": "w", "role": "worker"}})),
+        ),
         (
             "register_agent",
             json!({"agentId": "boss", "role": "Leader"}),
@@ -82,16 +91,40 @@ fn slips_are_understood_or_refused_with_the_fix() {
             json!({"description": "d", "deps": "first"}),
             Reply(json!({"task": {"dependencies": ["first"]}})),
         ),
-        ("create_task", json!({"title": "Only a title"}), Reply(json!({"task": {"description": "Only a title"}}))),
+        (
+            "create_task",
+            json!({"title": "Only a title"}),
+            Reply(json!({"task": {"description": "Only a title"}})),
+        ),
         ("create_tasks_batch", batch, Reply(json!({"created": 2}))),
-        ("create_task", json!({"description": "d", "colour": "red"}), Warned(json!({"success": true}), &["`colour`"])),
-        ("create_task", json!({"description": "d", "priorty": 1}), Refused(&["priorty", "priority"])),
+        (
+            "create_task",
+            json!({"description": "d", "colour": "red"}),
+            Warned(json!({"success": true}), &["`colour`"]),
+        ),
+        (
+            "create_task",
+            json!({"description": "d", "priorty": 1}),
+            Refused(&["priorty", "priority"]),
+        ),
         ("create_task", json!({"description": "d", "prio": 1}), Refused(&["prio", "priority"])),
         ("create_task", json!({"desc": "d"}), Refused(&["desc", "description"])),
         ("get_all_tasks", json!({"status": "done"}), Reply(json!({"tasks": []}))),
-        ("create_task", json!({"description": "d", "after": ["first"]}), Refused(&["after", "dependencies"])),
-        ("create_task", json!({"description": "d", "assignee": "w"}), Refused(&["assignee", "demands"])),
-        ("create_task", json!({"description": "d", "deadline": "noon"}), Refused(&["deadline", "timeout_seconds"])),
+        (
+            "create_task",
+            json!({"description": "d", "after": ["first"]}),
+            Refused(&["after", "dependencies"]),
+        ),
+        (
+            "create_task",
+            json!({"description": "d", "assignee": "w"}),
+            Refused(&["assignee", "demands"]),
+        ),
+        (
+            "create_task",
+            json!({"description": "d", "deadline": "noon"}),
+            Refused(&["deadline", "timeout_seconds"]),
+        ),
         ("create_task", json!({"description": ""}), Refused(&["description", "empty"])),
         (
             "create_task",
@@ -133,7 +166,11 @@ fn slips_are_understood_or_refused_with_the_fix() {
             json!({"operations": [{"name": "create_task", "agent_id": "w", "arguments": {"description": "d", "agent_id": "w"}}]}),
             Warned(json!({"applied": 1}), &["such arguments: `operations[0].agent_id`"]),
         ),
-        ("get_task", json!({"task_id": "first", "agent_id": "w"}), Reply(json!({"task": {"id": "first"}}))),
+        (
+            "get_task",
+            json!({"task_id": "first", "agent_id": "w"}),
+            Reply(json!({"task": {"id": "first"}})),
+        ),
         ("get_status", json!({"scope": "", "verbose": true}), Warned(json!({}), &["`verbose`"])),
         (
             "claim_task",
@@ -145,7 +182,11 @@ fn slips_are_understood_or_refused_with_the_fix() {
             json!({"agent_id": "w", "task_id": "first", "output": "o", "files_modified": 7.5}),
             Refused(&["files_modified: a list of paths, such as [\"src/a.rs\"]"]),
         ),
-        ("complete_task", json!({"agent_id": "w", "task_id": "first"}), Refused(&["output", "is missing"])),
+        (
+            "complete_task",
+            json!({"agent_id": "w", "task_id": "first"}),
+            Refused(&["output", "is missing"]),
+        ),
         (
             "complete_task",
             json!({"agent_id": "w", "task_id": "first", "output": "o", "file_modified": "a"}),
@@ -186,7 +227,11 @@ fn slips_are_understood_or_refused_with_the_fix() {
             json!({"operations": [{"name": "update_tasks", "arguments": {"task_id": "named"}}]}),
             Refused(&["no operation `update_tasks`", "did you mean update_task?"]),
         ),
-        ("claim_task", json!({"agent_id": "w", "task_id": "named"}), Reply(json!({"success": true}))),
+        (
+            "claim_task",
+            json!({"agent_id": "w", "task_id": "named"}),
+            Reply(json!({"success": true})),
+        ),
         (
             "fail_task",
             json!({"agent_id": "w", "task_id": "named", "error": "e", "permanent": "true"}),
@@ -207,7 +252,8 @@ fn an_agent_id_that_an_operation_does_not_have_neither_acts_nor_renews() {
     client.register("w");
     client.ok("create_task", json!({"description": "d", "deps": [], "agent_id": "w"}));
     assert_eq!(board.events().last().unwrap().actor.as_ref().unwrap().as_str(), "human");
-    let (before, heard) = (board.document()["seq"].clone(), board.document()["agents"]["w"].clone());
+    let (before, heard) =
+        (board.document()["seq"].clone(), board.document()["agents"]["w"].clone());
     client.ok("get_status", json!({"agent_id": "w"}));
     assert_eq!((&board.document()["seq"], &board.document()["agents"]["w"]), (&before, &heard));
 }
@@ -217,18 +263,26 @@ fn a_task_that_there_is_not_is_a_result_that_says_where_those_are() {
     let board = Board::new();
     let refused = board.mcp().call("get_task", json!({"task_id": "nope"}));
     assert!(refused.is_error && refused.code() == "unknown_task", "{}", refused.text);
-    assert!(refused.text.contains("`nope`") && refused.text.contains("get_all_tasks"), "{}", refused.text);
+    assert!(
+        refused.text.contains("`nope`") && refused.text.contains("get_all_tasks"),
+        "{}",
+        refused.text
+    );
 }
 
 #[test]
 fn the_same_call_in_other_words_is_the_same_call() {
     let board = Board::new();
     let mut client = board.mcp();
-    let first = client.ok("create_task", json!({"description": "d", "tags": ["a"], "idempotency_key": "k"}));
-    let again =
-        client.ok("create_task", json!({"description": "d", "labels": "a", "title": "", "idempotency_key": "k"}));
+    let first = client
+        .ok("create_task", json!({"description": "d", "tags": ["a"], "idempotency_key": "k"}));
+    let again = client.ok(
+        "create_task",
+        json!({"description": "d", "labels": "a", "title": "", "idempotency_key": "k"}),
+    );
     assert_eq!((&again["task"]["id"], &again["already"]), (&first["task"]["id"], &json!(true)));
-    let other = client.call("create_task", json!({"description": "d", "labels": "b", "idempotency_key": "k"}));
+    let other = client
+        .call("create_task", json!({"description": "d", "labels": "b", "idempotency_key": "k"}));
     assert_eq!(other.code(), "key_reused", "{}", other.text);
 }
 
@@ -246,7 +300,10 @@ fn commands_take_arguments_as_strictly_as_before() {
     board.cli_ok("create_task", json!({"description": "d", "id": "t"}));
     board.cli_ok("register_agent", json!({"agent_id": "w", "role": "worker"}));
     board.cli_ok("claim_task", json!({"agent_id": "w"}));
-    let failed = board.cli_ok("fail_task", json!({"agent_id": "w", "task_id": "t", "error": "e", "retryable": false}));
+    let failed = board.cli_ok(
+        "fail_task",
+        json!({"agent_id": "w", "task_id": "t", "error": "e", "retryable": false}),
+    );
     assert_eq!(failed["status"], "failed");
 }
 
@@ -257,29 +314,43 @@ fn zero_and_false_count_where_they_mean_something() {
     for id in ["a", "b"] {
         client.ok("create_task", json!({"id": id, "description": "d"}));
     }
-    let history = client.ok("get_history", json!({"since_seq": 0, "before_seq": 0, "limit": 2, "task_id": ""}));
+    let history = client
+        .ok("get_history", json!({"since_seq": 0, "before_seq": 0, "limit": 2, "task_id": ""}));
     assert_eq!(history["events"][0]["seq"], 1, "oldest first: {history}");
     for step in 1..=4 {
         client.ok("save_checkpoint", json!({"workflow_id": "flow", "state": {"step": step}}));
     }
     let none = client.call("delete_checkpoints", json!({"workflow_id": "flow", "number": 0}));
     assert_eq!(none.code(), "unknown_checkpoint", "{}", none.text);
-    let newest = client.ok("get_checkpoint", json!({"workflow_id": "flow", "task_id": "", "number": 0}));
+    let newest =
+        client.ok("get_checkpoint", json!({"workflow_id": "flow", "task_id": "", "number": 0}));
     assert_eq!(newest["checkpoint"]["number"], 4, "{newest}");
-    let kept = client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 0, "keep": 2}));
+    let kept =
+        client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 0, "keep": 2}));
     assert_eq!(kept["kept"], 2, "{kept}");
-    let kept = client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 3, "keep": 0}));
+    let kept =
+        client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 3, "keep": 0}));
     assert_eq!(kept["kept"], 1, "{kept}");
-    let kept = client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 0, "keep": 0}));
-    assert_eq!((&kept["kept"], kept.get("removed")), (&json!(0), None), "the workflow stays: {kept}");
+    let kept =
+        client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 0, "keep": 0}));
+    assert_eq!(
+        (&kept["kept"], kept.get("removed")),
+        (&json!(0), None),
+        "the workflow stays: {kept}"
+    );
     client.register("w");
     client.ok("claim_task", json!({"agent_id": "w", "task_id": "a"}));
-    let failed = client.ok("fail_task", json!({"agent_id": "w", "task_id": "a", "error": "e", "retryable": false}));
+    let failed = client.ok(
+        "fail_task",
+        json!({"agent_id": "w", "task_id": "a", "error": "e", "retryable": false}),
+    );
     assert_eq!(failed["status"], "failed");
     client.ok("claim_task", json!({"agent_id": "w", "task_id": "b"}));
-    let both = json!({"agent_id": "w", "task_id": "b", "error": "e", "final": true, "retryable": true});
+    let both =
+        json!({"agent_id": "w", "task_id": "b", "error": "e", "final": true, "retryable": true});
     assert!(client.call("fail_task", both).is_error);
-    let failed = client.ok("fail_task", json!({"agent_id": "w", "task_id": "b", "error": "e", "final": false}));
+    let failed = client
+        .ok("fail_task", json!({"agent_id": "w", "task_id": "b", "error": "e", "final": false}));
     assert_eq!(failed["status"], "available");
 }
 
@@ -293,17 +364,31 @@ fn an_agent_that_reconnects_keeps_what_it_leaves_empty_and_clears_by_name() {
     );
     let again = json!({"agent_id": "w", "role": "", "tags": [], "capabilities": [], "properties": {"profile": ""}, "max_concurrent": 0});
     let kept = client.ok("register_agent", again);
-    assert_eq!((&kept["agent"]["role"], &kept["agent"]["tags"]), (&json!("leader"), &json!(["gpu"])), "{kept}");
+    assert_eq!(
+        (&kept["agent"]["role"], &kept["agent"]["tags"]),
+        (&json!("leader"), &json!(["gpu"])),
+        "{kept}"
+    );
     assert_eq!(kept["agent"]["properties"]["profile"], "p");
-    let cleared = client.ok("register_agent", json!({"agent_id": "w", "clear": ["tags", "properties"]}));
-    assert_eq!((cleared["agent"].get("tags"), cleared["agent"].get("properties")), (None, None), "{cleared}");
+    let cleared =
+        client.ok("register_agent", json!({"agent_id": "w", "clear": ["tags", "properties"]}));
+    assert_eq!(
+        (cleared["agent"].get("tags"), cleared["agent"].get("properties")),
+        (None, None),
+        "{cleared}"
+    );
 }
 
 #[test]
 fn new_tasks_take_all_that_a_change_takes() {
     let of = |tool: &str| {
         let schema = Value::Object(callboard::ops::find(tool).unwrap().input_schema(false));
-        schema["properties"].as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>()
+        schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<std::collections::BTreeSet<_>>()
     };
     let missing: Vec<_> = of("update_task").difference(&of("create_task")).cloned().collect();
     assert_eq!(missing, ["agent_id", "clear", "task_id"]);
@@ -312,12 +397,38 @@ fn new_tasks_take_all_that_a_change_takes() {
             "estimated_minutes": 45});
     board.mcp().ok("create_tasks_batch", json!({"tasks": [all]}));
     let task = board.task("t");
-    assert_eq!((&task["timeout_seconds"], &task["silent_minutes"]), (&json!(60), &json!(5)), "{task}");
+    assert_eq!(
+        (&task["timeout_seconds"], &task["silent_minutes"]),
+        (&json!(60), &json!(5)),
+        "{task}"
+    );
     assert_eq!(task["estimated_minutes"], 45, "{task}");
     assert_eq!(task["context"]["metadata"], json!({"issue": 7}), "{task}");
     let mut add = board.command();
-    add.args(["add", "d", "--id", "u", "--path", "P1.M1", "--metadata", "issue=8", "--timeout", "61", "--silent", "6"]);
-    add.args(["--max-attempts", "2", "--agent-tag", "gpu", "--property", "hostname=h", "--estimate", "90"]);
+    add.args([
+        "add",
+        "d",
+        "--id",
+        "u",
+        "--path",
+        "P1.M1",
+        "--metadata",
+        "issue=8",
+        "--timeout",
+        "61",
+        "--silent",
+        "6",
+    ]);
+    add.args([
+        "--max-attempts",
+        "2",
+        "--agent-tag",
+        "gpu",
+        "--property",
+        "hostname=h",
+        "--estimate",
+        "90",
+    ]);
     assert!(add.output().unwrap().status.success());
     let task = board.task("u");
     for (field, value) in [
@@ -342,7 +453,11 @@ fn answers(board: &Board, lines: &[Value]) -> Vec<Value> {
     lines.iter().for_each(|line| writeln!(input, "{line}").unwrap());
     drop(input);
     let output = process.wait_with_output().unwrap().stdout;
-    String::from_utf8(output).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    String::from_utf8(output)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn call(params: Value) -> [Value; 3] {
@@ -365,7 +480,8 @@ fn a_list_that_a_client_has_made_a_text_is_read() {
 
 #[test]
 fn arguments_may_be_null_or_left_out() {
-    for params in [json!({"name": "get_status"}), json!({"name": "get_status", "arguments": null})] {
+    for params in [json!({"name": "get_status"}), json!({"name": "get_status", "arguments": null})]
+    {
         let answer = answers(&Board::new(), &call(params)).pop().unwrap();
         assert_eq!(answer["result"]["isError"], false, "{answer}");
     }
@@ -373,7 +489,10 @@ fn arguments_may_be_null_or_left_out() {
 
 #[test]
 fn a_tool_that_is_not_listed_is_named_by_its_command() {
-    let answer = answers(&Board::new(), &call(json!({"name": "save_checkpoints", "arguments": {}}))).pop().unwrap();
+    let answer =
+        answers(&Board::new(), &call(json!({"name": "save_checkpoints", "arguments": {}})))
+            .pop()
+            .unwrap();
     let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     assert!(message.contains("did you mean `") && message.contains("callboard "), "{message}");
 }
@@ -387,7 +506,8 @@ fn an_unknown_tool_is_answered_with_the_one_that_was_meant() {
         ("mcp__callboard__get_statuss", "get_status"),
         ("no\nsuch\u{1}thing", "tools/list"),
     ] {
-        let answer = answers(&Board::new(), &call(json!({"name": given, "arguments": {}}))).pop().unwrap();
+        let answer =
+            answers(&Board::new(), &call(json!({"name": given, "arguments": {}}))).pop().unwrap();
         let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
         assert!(message.contains(meant) && message.len() <= LONGEST_REFUSAL, "{given}: {message}");
         assert!(!message.contains('\n'), "{message:?}");

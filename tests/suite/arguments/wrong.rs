@@ -70,7 +70,9 @@ fn wrong_values() -> Vec<Value> {
 
 /// A value of the kind that the schema names, with all that is required.
 fn right(schema: &Value) -> Value {
-    if let Some(first) = schema["enum"].get(0).or_else(|| schema["oneOf"].get(0)?.get("enum")?.get(0)) {
+    if let Some(first) =
+        schema["enum"].get(0).or_else(|| schema["oneOf"].get(0)?.get("enum")?.get(0))
+    {
         return first.clone();
     }
     match schema["type"].as_str() {
@@ -107,7 +109,9 @@ fn holes(schema: &Value) -> Vec<Hole> {
         if inner["properties"].is_object() {
             for (within, fill) in holes(inner) {
                 let outer = filled.clone();
-                let whole = move |value: Value| outer(if is_list { json!([fill(value)]) } else { fill(value) });
+                let whole = move |value: Value| {
+                    outer(if is_list { json!([fill(value)]) } else { fill(value) })
+                };
                 found.push((within, Box::new(whole)));
             }
         }
@@ -144,7 +148,10 @@ fn every_wrong_value_is_understood_or_refused_by_the_name_of_its_argument() {
                         assert_form(&message, &what);
                         assert!(message.contains(&name), "{what}: {message} does not name {name}");
                         let code = refusal.code();
-                        assert!(["bad_arguments", "over_limit"].contains(&code.as_str()), "{what}: {code}: {message}");
+                        assert!(
+                            ["bad_arguments", "over_limit"].contains(&code.as_str()),
+                            "{what}: {code}: {message}"
+                        );
                     }
                 }
             }
@@ -161,8 +168,9 @@ fn blank_optional_arguments_are_none() {
     let mut blanks = 0;
     for entry in ops::all() {
         let schema = Value::Object(entry.input_schema(false));
-        let read =
-            |given: Value| understand(entry, given).unwrap_or_else(|refusal| panic!("{}: {refusal}", entry.name));
+        let read = |given: Value| {
+            understand(entry, given).unwrap_or_else(|refusal| panic!("{}: {refusal}", entry.name))
+        };
         let without = read(right(&schema)).prepared.params();
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
             let blank = match field["type"].as_str() {
@@ -190,10 +198,12 @@ fn blank_optional_arguments_are_none() {
 
 /// The operations whose reply comes from files beside the board.
 fn needs_no_archive(entry: &&'static Entry) -> bool {
-    understand(entry, right(&Value::Object(entry.input_schema(false)))).is_ok_and(|call| !call.prepared.fetches())
+    understand(entry, right(&Value::Object(entry.input_schema(false))))
+        .is_ok_and(|call| !call.prepared.fetches())
 }
 
-/// Calls that were understood are answered or refused; `World` checks that a refusal records nothing.
+/// Calls that were understood are answered or refused; `World` checks that a refusal records
+/// nothing.
 #[test]
 fn every_operation_takes_what_was_understood() {
     let mut world = World::new().agent("x").task("x").claimed("x", "x");
@@ -203,9 +213,13 @@ fn every_operation_takes_what_was_understood() {
     for entry in ops::all().iter().filter(needs_no_archive) {
         let schema = Value::Object(entry.input_schema(false));
         for (name, fill) in holes(&schema) {
-            for value in
-                [json!(7), json!("words"), json!(vec!["x"; 10_000]), json!({"x": 1}), json!("x".repeat(70_000))]
-            {
+            for value in [
+                json!(7),
+                json!("words"),
+                json!(vec!["x"; 10_000]),
+                json!({"x": 1}),
+                json!("x".repeat(70_000)),
+            ] {
                 let what = format!("{}.{name} = {}", entry.name, short(&value));
                 calls += 1;
                 if let Err(refusal) = world.call(entry.name, fill(value)) {
@@ -227,9 +241,13 @@ fn names_that_nobody_knows_are_cut_and_cleaned() {
     let understood = understand(create, json!({"description": "d", odd: 1})).expect("understood");
     let warning = understood.warning.expect("it is ignored");
     assert_form(&warning, "a long name");
-    let many: Map<String, Value> = (0..10_000).map(|number| (format!("zz{number}"), json!(1))).collect();
+    let many: Map<String, Value> =
+        (0..10_000).map(|number| (format!("zz{number}"), json!(1))).collect();
     let status = ops::find("get_status").expect("an operation");
-    let warning = understand(status, Value::Object(many)).expect("understood").warning.expect("they are ignored");
+    let warning = understand(status, Value::Object(many))
+        .expect("understood")
+        .warning
+        .expect("they are ignored");
     assert_form(&warning, "many names");
     assert!(warning.contains("and 9995 more"), "{warning}");
 }

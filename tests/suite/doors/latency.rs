@@ -14,8 +14,8 @@ const CALLS: usize = 50;
 /// Half the shortest time by which the kernel delays an acknowledgement.
 const TOO_MUCH: Duration = Duration::from_millis(20);
 
-/// Without TCP_NODELAY on the server, the second segment of a reply waits for the acknowledgement of the first, which
-/// the reader's side delays by 40 ms.
+/// Without TCP_NODELAY on the server, the second segment of a reply waits for the acknowledgement
+/// of the first, which the reader's side delays by 40 ms.
 #[test]
 fn no_reply_waits_for_an_acknowledgement() {
     let board = Board::new();
@@ -39,7 +39,9 @@ fn no_reply_waits_for_an_acknowledgement() {
             let (mut inside, mut outside) = (Vec::new(), Vec::new());
             for _ in 0..CALLS {
                 let start = Instant::now();
-                runtime.block_on(handle.call("get_task", task.clone(), &Caller::default())).unwrap();
+                runtime
+                    .block_on(handle.call("get_task", task.clone(), &Caller::default()))
+                    .unwrap();
                 inside.push(start.elapsed());
                 way.connection().unwrap().acknowledge(at_once);
                 let start = Instant::now();
@@ -48,7 +50,10 @@ fn no_reply_waits_for_an_acknowledgement() {
             }
             let (inside, outside) = (Times::of(inside), Times::of(outside));
             let acknowledged = if at_once { "at once" } else { "late" };
-            println!("{}, acknowledging {acknowledged}: {outside}; in process: {inside}", way.name());
+            println!(
+                "{}, acknowledging {acknowledged}: {outside}; in process: {inside}",
+                way.name()
+            );
             let added = outside.median().saturating_sub(inside.median());
             assert!(added < TOO_MUCH, "{} acknowledging {acknowledged} adds {added:?}", way.name());
         }

@@ -70,24 +70,32 @@ fn agents_by_every_door_do_every_task_once_and_make_one_history() {
         let mut agents = Vec::new();
         for number in 0..EACH {
             for way in Way::all(&board, &server) {
-                let (name, agent) = (way.name(), format!("{}-{number}", way.name().replace([' ', '.'], "-")));
+                let (name, agent) =
+                    (way.name(), format!("{}-{number}", way.name().replace([' ', '.'], "-")));
                 agents.push((name, scope.spawn(move || work(way, &agent))));
             }
         }
         agents.into_iter().map(|(name, agent)| (name, agent.join().unwrap())).collect()
     });
     let took = start.elapsed();
-    let shares: Vec<_> = by_way.iter().map(|(name, done)| format!("{name} {}", done.len())).collect();
+    let shares: Vec<_> =
+        by_way.iter().map(|(name, done)| format!("{name} {}", done.len())).collect();
     println!("{TASKS} tasks in {:.1} s: {}", took.as_secs_f64(), shares.join(", "));
     let done: Vec<_> = by_way.iter().flat_map(|(_, done)| done).collect();
     assert_eq!((done.len(), done.iter().collect::<BTreeSet<_>>().len()), (TASKS, TASKS));
     for kind in ["claimed", "completed"] {
-        assert_eq!(board.events().iter().filter(|recorded| recorded.event.kind() == kind).count(), TASKS, "{kind}");
+        assert_eq!(
+            board.events().iter().filter(|recorded| recorded.event.kind() == kind).count(),
+            TASKS,
+            "{kind}"
+        );
     }
     assert!(board.tasks().values().all(|task| task["status"] == "done"));
     assert_in_order(&board);
     // The processes on stdio have ended, which is the last event.
-    until(PATIENCE, "the end of processes is known", || board.replay().participants().next().is_none().then_some(()));
+    until(PATIENCE, "the end of processes is known", || {
+        board.replay().participants().next().is_none().then_some(())
+    });
     board.assert_file_is_the_replay();
     assert_same_view(&board, &server);
 }
@@ -101,7 +109,10 @@ fn assert_in_order(board: &Board) {
             Event::Completed { task, .. } => drop(completed.insert(task.as_str().to_owned())),
             Event::Claimed { task, .. } => {
                 let before = tasks[task.as_str()]["dependencies"].as_array().unwrap();
-                assert!(before.iter().all(|id| completed.contains(id.as_str().unwrap())), "{task} came too early");
+                assert!(
+                    before.iter().all(|id| completed.contains(id.as_str().unwrap())),
+                    "{task} came too early"
+                );
             }
             _ => {}
         }
@@ -110,7 +121,8 @@ fn assert_in_order(board: &Board) {
 
 /// Asserts that every transport shows the same tasks, results, agents and events.
 fn assert_same_view(board: &Board, server: &Server) {
-    let journal: Vec<_> = board.events().iter().map(|recorded| serde_json::to_value(recorded).unwrap()).collect();
+    let journal: Vec<_> =
+        board.events().iter().map(|recorded| serde_json::to_value(recorded).unwrap()).collect();
     let questions = [
         ("get_status", json!({})),
         // So few that they fit in a reply for models.
@@ -120,22 +132,26 @@ fn assert_same_view(board: &Board, server: &Server) {
         ("wait_for_events", json!({"limit": 40})),
     ];
     for (operation, arguments) in &questions {
-        let views: Vec<_> =
-            Way::all(board, server).iter_mut().map(|way| (way.name(), way.ok(operation, arguments))).collect();
+        let views: Vec<_> = Way::all(board, server)
+            .iter_mut()
+            .map(|way| (way.name(), way.ok(operation, arguments)))
+            .collect();
         for (name, view) in &views {
             assert_eq!(*view, views[0].1, "{operation} through {name}");
         }
     }
     let mut told = Vec::new();
     while told.len() < journal.len() {
-        let page = board.cli_ok("wait_for_events", json!({"since_seq": told.len(), "limit": 1_000}));
+        let page =
+            board.cli_ok("wait_for_events", json!({"since_seq": told.len(), "limit": 1_000}));
         told.extend(page["events"].as_array().filter(|events| !events.is_empty()).unwrap().clone());
     }
     assert_eq!(told, journal);
     let mut socket = WebSocket::open(server);
     socket.send(1, "subscribe_events", &json!({"since_seq": 0}));
     socket.answer(1);
-    let heard: Vec<_> = journal.iter().map(|_| socket.next().unwrap()["params"]["result"].take()).collect();
+    let heard: Vec<_> =
+        journal.iter().map(|_| socket.next().unwrap()["params"]["result"].take()).collect();
     assert_eq!(heard, journal);
     assert_eq!(Door::Rpc.ok(server, "get_status", &json!({}))["seq"], journal.len());
 }

@@ -61,10 +61,13 @@ fn tasks_added_one_by_one_reach_a_waiting_agent_at_once() {
             scope.spawn(move || {
                 let connection = server.connect();
                 let mut way = Way::Modern(server, connection);
-                work(&mut way, &format!("agent-{number}"), |task, came| sender.send((task, came)).unwrap());
+                work(&mut way, &format!("agent-{number}"), |task, came| {
+                    sender.send((task, came)).unwrap()
+                });
             });
         }
-        let registered = || Door::Rpc.ok(&server, "get_status", &json!({}))["agents"]["total"] == agents + 1;
+        let registered =
+            || Door::Rpc.ok(&server, "get_status", &json!({}))["agents"]["total"] == agents + 1;
         until(PATIENCE, "all have registered", || registered().then_some(()));
         let mut doors = [Way::Rpc(&server, server.connect()), Way::Stdio(board.mcp())];
         for number in 0..tasks {
@@ -80,7 +83,8 @@ fn tasks_added_one_by_one_reach_a_waiting_agent_at_once() {
         Door::Rpc.ok(&server, "pause", &json!({"reason": "the end"}));
     });
     for (door, additions) in &additions {
-        let times = |time: fn(&Addition) -> Duration| Times::of(additions.iter().map(time).collect());
+        let times =
+            |time: fn(&Addition) -> Duration| Times::of(additions.iter().map(time).collect());
         let after = times(|one| one.came.saturating_duration_since(one.answered));
         let whole = times(|one| one.came - one.began);
         println!(
@@ -124,7 +128,9 @@ fn clients_that_left_while_they_waited_never_get_a_task() {
         until(PATIENCE, "the claim waits", || (server.sockets() > before).then_some(()));
         assert!(!connection.is_readable(), "{agent} waits");
         drop(connection);
-        until(PATIENCE, "the server sees that it is gone", || (server.sockets() <= before).then_some(()));
+        until(PATIENCE, "the server sees that it is gone", || {
+            (server.sockets() <= before).then_some(())
+        });
         let id = format!("task-{number}");
         leader.ok("create_task", &json!({"id": id, "description": "do it"}));
         let claim = heir.ok("claim_task", &waiting_claim("heir"));

@@ -84,7 +84,10 @@ impl Follower<'_> {
 fn work(mut way: Way, agent: &str) {
     way.ok("register_agent", &json!({"agent_id": agent, "role": "worker"}));
     for round in 0..ROUNDS {
-        way.ok("create_task", &json!({"id": format!("{agent}-{round}"), "description": "one of very many tasks"}));
+        way.ok(
+            "create_task",
+            &json!({"id": format!("{agent}-{round}"), "description": "one of very many tasks"}),
+        );
         let claim = way.ok("claim_task", &json!({"agent_id": agent}));
         let output = json!({"agent_id": agent, "task_id": claim["task"]["id"], "output": "done"});
         way.ok("complete_task", &output);
@@ -97,11 +100,16 @@ struct Measured {
     seen: Duration,
 }
 
-/// Runs callers while subscribers watch, together with whatever `beside` does, such as clients that do not read.
+/// Runs callers while subscribers watch, together with whatever `beside` does, such as clients that
+/// do not read.
 fn run(subscribers: usize, beside: impl FnOnce(&Server, &Sender<()>) + Send) -> Measured {
     let board = Board::new();
     let server = Server::with(&board, &[], &[("CALLBOARD_LOG", "info")]);
-    Door::Rpc.ok(&server, "init_coordination", &json!({"goal": "to be seen", "master_plan": "x".repeat(PLAN)}));
+    Door::Rpc.ok(
+        &server,
+        "init_coordination",
+        &json!({"goal": "to be seen", "master_plan": "x".repeat(PLAN)}),
+    );
     let head = || Door::Rpc.ok(&server, "get_status", &json!({}))["seq"].as_u64().unwrap();
     let (start, sockets, before) = (head(), server.sockets(), server.memory());
     let (ready, subscribed) = channel();
@@ -109,7 +117,8 @@ fn run(subscribers: usize, beside: impl FnOnce(&Server, &Sender<()>) + Send) -> 
     thread::scope(|scope| {
         let follow = |number: usize| {
             let (since, asked) = if number % 4 == 1 { (0, Some(0)) } else { (start, None) };
-            let follower = Follower { server: &server, since, asked, reconnects: number.is_multiple_of(10) };
+            let follower =
+                Follower { server: &server, since, asked, reconnects: number.is_multiple_of(10) };
             let ready = ready.clone();
             let builder = thread::Builder::new().stack_size(STACK);
             builder.spawn_scoped(scope, move || follower.follow(&ready)).unwrap()
@@ -137,16 +146,23 @@ fn run(subscribers: usize, beside: impl FnOnce(&Server, &Sender<()>) + Send) -> 
         callers.into_iter().for_each(|caller| caller.join().unwrap());
         Door::Rpc.ok(&server, "create_task", &json!({"id": LAST, "description": "the end"}));
         seen = all_done(&|| followers.iter().all(ScopedJoinHandle::is_finished));
-        let histories: Vec<_> = followers.into_iter().map(|follower| follower.join().unwrap()).collect();
+        let histories: Vec<_> =
+            followers.into_iter().map(|follower| follower.join().unwrap()).collect();
         compare(&board, start, &histories);
         beside.join().unwrap();
         let events = histories[0].len() * subscribers;
         println!(
-            "{subscribers} subscribers, {CALLERS} callers, {} events: called {called:.1?}, seen {seen:.1?}, {:.0} a second",
+            "{subscribers} subscribers, {CALLERS} callers, {} events: called {called:.1?}, seen \
+             {seen:.1?}, {:.0} a second",
             histories[0].len(),
             events as f64 / seen.as_secs_f64(),
         );
-        println!("    memory: {} MB, {} MB subscribed, {} MB at most", before >> 20, idle >> 20, peak >> 20);
+        println!(
+            "    memory: {} MB, {} MB subscribed, {} MB at most",
+            before >> 20,
+            idle >> 20,
+            peak >> 20
+        );
     });
     until(PATIENCE, "all have gone", || (server.sockets() <= sockets).then_some(()));
     println!("    memory afterwards: {} MB", server.memory() >> 20);
@@ -157,7 +173,8 @@ fn run(subscribers: usize, beside: impl FnOnce(&Server, &Sender<()>) + Send) -> 
 
 /// Asserts that every subscriber saw what is in the journal.
 fn compare(board: &Board, start: u64, histories: &[Vec<Value>]) {
-    let journal: Vec<_> = board.events().iter().map(|recorded| serde_json::to_value(recorded).unwrap()).collect();
+    let journal: Vec<_> =
+        board.events().iter().map(|recorded| serde_json::to_value(recorded).unwrap()).collect();
     for history in histories {
         let first = seq(&history[0]) as usize;
         assert!(first == 1 || first == start as usize + 1);
@@ -171,9 +188,9 @@ fn subscription_is_answered_once_also_in_a_batch() {
     let board = Board::new();
     let server = Server::on(&board);
     let mut socket = WebSocket::open(&server);
-    let subscribe =
-        |id: u64, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": "subscribe_events", "params": params});
-    let status = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "get_status", "params": {}});
+    let subscribe = |id: u64, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": "subscribe_events", "params": params});
+    let status =
+        |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "get_status", "params": {}});
     let batches = [
         json!([subscribe(1, json!({}))]),
         json!([subscribe(2, json!({"kinds": ["zz"]})), status(3)]),
@@ -198,7 +215,10 @@ fn subscription_is_answered_once_also_in_a_batch() {
     ids.sort_unstable();
     assert_eq!(ids, [1, 2, 3, 4, 5], "{answers:?}");
     let refused = answers.iter().find(|answer| answer["id"] == 4).expect("it is there");
-    assert!(refused["error"]["message"].as_str().is_some_and(|why| why.contains("since_seq?")), "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().is_some_and(|why| why.contains("since_seq?")),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -238,14 +258,19 @@ impl Heard {
             assert_eq!(seq(&params["result"]), *newest + 1);
             *newest += 1;
         } else {
-            assert_eq!((&error["code"], &error["next_seq"]), (&json!("too_slow"), &json!(*newest)), "{message}");
+            assert_eq!(
+                (&error["code"], &error["next_seq"]),
+                (&json!("too_slow"), &json!(*newest)),
+                "{message}"
+            );
             self.ended.insert(id, *newest);
         }
     }
 }
 
-/// Subscribes as often as allowed, requests more than the kernel buffers, and reads nothing until the server has given
-/// up. Then it finds everything sent so far, is told why the rest is missing, and gets that on request.
+/// Subscribes as often as allowed, requests more than the kernel buffers, and reads nothing until
+/// the server has given up. Then it finds everything sent so far, is told why the rest is missing,
+/// and gets that on request.
 fn stop_reading(server: &Server, ready: &Sender<()>) {
     let since = Door::Rpc.ok(server, "get_status", &json!({}))["seq"].as_u64().unwrap();
     let mut socket = WebSocket::open(server);
@@ -266,5 +291,9 @@ fn stop_reading(server: &Server, ready: &Sender<()>) {
     let slowest = *heard.ended.values().min().unwrap();
     let resumed = Follower { server, since: slowest, asked: Some(slowest), reconnects: false };
     let (ready, _subscribed) = channel();
-    println!("    too slow after {} events; then {} more", slowest - since, resumed.follow(&ready).len());
+    println!(
+        "    too slow after {} events; then {} more",
+        slowest - since,
+        resumed.follow(&ready).len()
+    );
 }

@@ -31,7 +31,8 @@ fn a_thousand_equal_entries_are_tasks_each() {
 fn boxes_in_code_are_no_tasks() {
     for (format, path) in OF_TOOLS {
         let board = Board::new();
-        let code = "~~~\n- [ ] 9.1 Code\n```\n- [ ] 9.2 Code\n~~~\n\n```\n~~~\n- [ ] 9.3 Code\n```\n";
+        let code =
+            "~~~\n- [ ] 9.1 Code\n```\n- [ ] 9.2 Code\n~~~\n\n```\n~~~\n- [ ] 9.3 Code\n```\n";
         write(&board, path, &list(format, code));
         reply(&board, &["import", format, path]);
         let titles = board.cli_ok("get_all_tasks", json!({}))["tasks"].to_string();
@@ -44,7 +45,11 @@ fn text_below_a_task_describes_it_and_unknown_marks_are_named() {
     for (format, path) in OF_TOOLS {
         let board = Board::new();
         let first = if format == "spec-kit" { "T001" } else { "1.1" };
-        write(&board, path, &list(format, "  Mind the gap\n  and the step\n- [~] Half\n\nAt the margin.\n"));
+        write(
+            &board,
+            path,
+            &list(format, "  Mind the gap\n  and the step\n- [~] Half\n\nAt the margin.\n"),
+        );
         let reply = reply(&board, &["import", format, path]);
         let said = by_source(&board, first)["description"].as_str().unwrap().to_owned();
         assert!(said.contains("Mind the gap") && said.contains("and the step"), "{format}: {said}");

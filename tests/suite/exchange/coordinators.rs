@@ -24,7 +24,8 @@ fn items_that_are_nested_too_deeply_are_named_and_fill_no_stack() {
     let board = Board::new();
     let nested = |begin: &str, part: &str, levels: usize| {
         let name = |level: usize| *["milestones", "tasks"].get(level).unwrap_or(&"subtasks");
-        let item = |level: usize| part.replace("LEVEL", &level.to_string()).replace("PARTS", name(level));
+        let item =
+            |level: usize| part.replace("LEVEL", &level.to_string()).replace("PARTS", name(level));
         format!("{begin}[{}{}]}}", (0..levels).map(item).collect::<String>(), "]}".repeat(levels))
     };
     let task_master = r#"{"id":1,"title":"t","subtasks":["#;
@@ -33,26 +34,42 @@ fn items_that_are_nested_too_deeply_are_named_and_fill_no_stack() {
         let text = nested(r#"{"master":{"tasks":"#, task_master, levels) + "}";
         write(&board, ".taskmaster/tasks/tasks.json", &text);
         write(&board, "deep.json", &nested(r#"{"backlog":"#, pipeline, levels));
-        for (format, path, file) in [("task-master", ".", "tasks.json"), ("pipeline", "deep.json", "deep.json")] {
+        for (format, path, file) in
+            [("task-master", ".", "tasks.json"), ("pipeline", "deep.json", "deep.json")]
+        {
             let ran = run(&board, &["import", format, path, "--dry-run"]);
             let said = format!("{file} line 1: it is nested deeper than 100 levels");
-            assert_eq!(ran.stderr.contains(&said), levels > 100, "{levels} in {format}: {}", ran.stderr);
+            assert_eq!(
+                ran.stderr.contains(&said),
+                levels > 100,
+                "{levels} in {format}: {}",
+                ran.stderr
+            );
             assert_eq!(ran.status.success(), levels <= 100, "{levels} in {format}: {}", ran.stderr);
         }
     }
-    let indented: Vec<String> = (0..101).map(|level| format!("{}- [ ] {level}. Task", " ".repeat(level))).collect();
+    let indented: Vec<String> =
+        (0..101).map(|level| format!("{}- [ ] {level}. Task", " ".repeat(level))).collect();
     write(&board, ".kiro/specs/x/tasks.md", &indented.join("\n"));
     let refused = refusal(&board, &["import", "kiro", ".kiro/specs/x/tasks.md"]);
-    assert!(refused.contains("tasks.md line 101: it is nested deeper than 100 levels"), "{refused}");
+    assert!(
+        refused.contains("tasks.md line 101: it is nested deeper than 100 levels"),
+        "{refused}"
+    );
 
     let chain = |levels: usize| -> Vec<Value> {
-        (0..levels).map(|level| with(task(&format!("t{level}")), "parent_id", format!("t{}", level + 1))).collect()
+        (0..levels)
+            .map(|level| with(task(&format!("t{level}")), "parent_id", format!("t{}", level + 1)))
+            .collect()
     };
     write(&board, "state.json", &state(&chain(3_000)));
     let first = reply(&board, &["import", "option-b", "state.json"]);
     assert_eq!(first["items"], 3_000);
     let notes = first["report"]["notes"].to_string();
-    assert!(notes.contains("not put below t2900: that is a part of it, or is nested too deeply"), "{notes:.300}");
+    assert!(
+        notes.contains("not put below t2900: that is a part of it, or is nested too deeply"),
+        "{notes:.300}"
+    );
 }
 
 #[test]
@@ -67,7 +84,11 @@ fn items_of_several_files_with_the_same_ids_are_written_with_an_id_each() {
              \"dependencies\":[{\"issue_id\":\"2\",\"depends_on_id\":\"1\",\"type\":\"blocks\"}]}\n"
                 .to_owned(),
         ),
-        ("option-b", "state.json", state(&[task("1"), with(task("2"), "dependencies", json!(["1"]))])),
+        (
+            "option-b",
+            "state.json",
+            state(&[task("1"), with(task("2"), "dependencies", json!(["1"]))]),
+        ),
     ] {
         let board = Board::new();
         for directory in ["a", "b"] {
@@ -80,7 +101,11 @@ fn items_of_several_files_with_the_same_ids_are_written_with_an_id_each() {
         write(&other, "all", &fs::read_to_string(board.base().join("all")).unwrap());
         assert_eq!(reply(&other, &["import", format, "all"])["items"], 4, "{format}");
         let tasks = other.cli_ok("get_all_tasks", json!({"limit": 10}))["tasks"].take();
-        let waits = tasks.as_array().unwrap().iter().flat_map(|task| task["dependencies"].as_array().unwrap());
+        let waits = tasks
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|task| task["dependencies"].as_array().unwrap());
         let waits: BTreeSet<&str> = waits.map(|on| on.as_str().unwrap()).collect();
         assert_eq!(waits.len(), 2, "{format}: each waits for the one of its own file");
     }
@@ -89,7 +114,8 @@ fn items_of_several_files_with_the_same_ids_are_written_with_an_id_each() {
 #[test]
 fn a_directory_whose_tasks_file_has_lists_of_agents_is_read() {
     let board = Board::new();
-    let file = json!({"tasks": [task("t1")], "agents": ["x"], "discoveries": "none", "owner": "ann"});
+    let file =
+        json!({"tasks": [task("t1")], "agents": ["x"], "discoveries": "none", "owner": "ann"});
     write(&board, "in/tasks.json", &file.to_string());
     let agents = json!({"agents": [{"id": "a1", "role": "specialist", "metrics": {"speed": 2}, "model": "m"}]});
     write(&board, "in/agents.json", &agents.to_string());
@@ -121,7 +147,11 @@ fn what_a_board_names_and_does_not_have_is_kept_and_said() {
         with(task("t5"), "group_id", "g2"),
     ];
     write(&board, "in/tasks.json", &json!({"tasks": tasks}).to_string());
-    write(&board, "in/groups.json", &json!({"groups": [{"id": "g2", "name": "G", "task_ids": ["t5"]}]}).to_string());
+    write(
+        &board,
+        "in/groups.json",
+        &json!({"groups": [{"id": "g2", "name": "G", "task_ids": ["t5"]}]}).to_string(),
+    );
     let found = "# Shared Discoveries\n\nImportant findings go here.\n\nWatch the lock.\n\n## One\n\nmore\n";
     write(&board, "in/context/discoveries.md", found);
     let report = reply(&board, &["import", "option-a", "in"])["report"].take();
@@ -138,9 +168,11 @@ fn what_a_board_names_and_does_not_have_is_kept_and_said() {
         (&json!("g1"), &Value::Null)
     );
     reply(&board, &["export", "option-a", "out"]);
-    let written: Value = serde_json::from_str(&texts(&board.base().join("out"))["tasks.json"]).unwrap();
+    let written: Value =
+        serde_json::from_str(&texts(&board.base().join("out"))["tasks.json"]).unwrap();
     let named = |id: &str, field: &str| {
-        written["tasks"].as_array().unwrap().iter().find(|task| task["id"] == id).unwrap()[field].clone()
+        written["tasks"].as_array().unwrap().iter().find(|task| task["id"] == id).unwrap()[field]
+            .clone()
     };
     assert_eq!(
         (named("t1", "group_id"), named("t5", "group_id"), named("t2", "parent_id")),
@@ -156,14 +188,23 @@ fn an_export_says_what_it_leaves_out_and_which_statuses_it_has_no_word_for() {
         "estimated_duration": 30, "required_capabilities": "rust"});
     let off = json!({"id": "t2", "description": "e", "status": "cancelled"});
     write(&board, "in/tasks.json", &json!({"tasks": [rich, off]}).to_string());
-    write(&board, "in/agents.json", &json!({"agents": [{"id": "a1", "role": "worker"}]}).to_string());
+    write(
+        &board,
+        "in/agents.json",
+        &json!({"agents": [{"id": "a1", "role": "worker"}]}).to_string(),
+    );
     write(&board, "in/context/discoveries.md", "# Shared\n\n## One\n\nmore\n");
     reply(&board, &["import", "option-a", "in"]);
     for format in ["csv", "beads", "task-master", "pipeline"] {
         let left_out = reply(&board, &["export", format, "out"])["report"]["left_out"].take();
-        for field in
-            ["agents", "discoveries", "estimated_minutes", "timeout_seconds", "max_attempts", "required_capabilities"]
-        {
+        for field in [
+            "agents",
+            "discoveries",
+            "estimated_minutes",
+            "timeout_seconds",
+            "max_attempts",
+            "required_capabilities",
+        ] {
             assert_eq!(left_out[field], 1, "{format}: {field}: {left_out}");
         }
         fs::remove_file(board.base().join("out")).unwrap();
@@ -185,7 +226,11 @@ fn a_fault_of_the_whole_names_what_was_imported() {
 fn sections_of_discoveries_that_say_the_same_are_each_kept() {
     let board = Board::new();
     write(&board, "in/tasks.json", &json!({"tasks": [task("t1")]}).to_string());
-    write(&board, "in/context/discoveries.md", "## One\n\nmore\n\n## One\n\nmore\n\n## One\n\nless\n");
+    write(
+        &board,
+        "in/context/discoveries.md",
+        "## One\n\nmore\n\n## One\n\nmore\n\n## One\n\nless\n",
+    );
     reply(&board, &["import", "option-a", "in"]);
     let found = board.cli_ok("get_discoveries", json!({}));
     assert_eq!(found["discoveries"].as_array().unwrap().len(), 3, "{found}");

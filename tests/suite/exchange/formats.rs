@@ -10,18 +10,23 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// Source ids of what a task depends on, sorted.
-pub fn depends(board: &Board, id: &str) -> Vec<String> {
+pub(super) fn depends(board: &Board, id: &str) -> Vec<String> {
     let tasks = board.cli_ok("get_all_tasks", json!({"limit": 1000}))["tasks"].take();
-    let of = |task: &Value| tasks.as_array().unwrap().iter().find(|one| one["id"] == *task).cloned();
+    let of =
+        |task: &Value| tasks.as_array().unwrap().iter().find(|one| one["id"] == *task).cloned();
     let on = by_source(board, id)["dependencies"].take();
-    let on =
-        on.as_array().unwrap().iter().filter_map(|on| Some(of(on)?["planned"]["source"]["id"].as_str()?.to_owned()));
+    let on = on
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|on| Some(of(on)?["planned"]["source"]["id"].as_str()?.to_owned()));
     let mut on: Vec<String> = on.collect();
     on.sort();
     on
 }
 
-/// In, out, in again on this board and on an empty one: nothing has changed, and both write the same.
+/// In, out, in again on this board and on an empty one: nothing has changed, and both write the
+/// same.
 fn round_trip(board: &Board, format: &str, path: &str) {
     let before = statuses(board);
     reply(board, &["export", format, path, "--force"]);
@@ -58,9 +63,13 @@ fn issues_of_beads_keep_their_relations() {
     let text: String = issues.iter().map(|issue| format!("{issue}\n")).collect();
     write(&board, ".beads/issues.jsonl", &text);
     let first = reply(&board, &["import", "."]);
-    assert_eq!(first["report"]["statuses"], json!({"blocked is available": 1, "in_progress is available": 1}));
+    assert_eq!(
+        first["report"]["statuses"],
+        json!({"blocked is available": 1, "in_progress is available": 1})
+    );
     assert_eq!(first["report"]["left_out"]["an issue that was deleted"], 1);
-    let all = [("bd-1", "available"), ("bd-2", "done"), ("bd-3", "available"), ("bd-4", "available")];
+    let all =
+        [("bd-1", "available"), ("bd-2", "done"), ("bd-3", "available"), ("bd-4", "available")];
     assert_eq!(statuses(&board), pairs(&all));
     assert_eq!(
         (depends(&board, "bd-3"), by_source(&board, "bd-3")["parent"].clone()),
@@ -70,7 +79,8 @@ fn issues_of_beads_keep_their_relations() {
     assert_eq!(note, "it was in progress with ann when it was imported");
     round_trip(&board, "beads", ".beads/issues.jsonl");
     let written = std::fs::read_to_string(board.base().join(".beads/issues.jsonl")).unwrap();
-    let written: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let written: Vec<Value> =
+        written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let sorted = |issue: &Value| {
         let mut issue = issue.clone();
         if let Some(list) = issue["dependencies"].as_array_mut() {
@@ -78,7 +88,10 @@ fn issues_of_beads_keep_their_relations() {
         }
         issue
     };
-    assert_eq!(written.iter().map(sorted).collect::<Vec<_>>(), issues[..4].iter().map(sorted).collect::<Vec<_>>());
+    assert_eq!(
+        written.iter().map(sorted).collect::<Vec<_>>(),
+        issues[..4].iter().map(sorted).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -102,12 +115,17 @@ fn issues_of_github_have_their_task_lists_as_parts() {
     let first = reply(&board, &["import", "issues.json"]);
     assert_eq!(first["added"].as_array().unwrap().len(), 5);
     let third = by_source(&board, "3");
-    assert_eq!((&third["tags"], depends(&board, "3")), (&json!(["bug"]), vec!["1".to_owned(), "2".to_owned()]));
+    assert_eq!(
+        (&third["tags"], depends(&board, "3")),
+        (&json!(["bug"]), vec!["1".to_owned(), "2".to_owned()])
+    );
     assert_eq!(by_source(&board, "1")["status"], "done");
     let out = run(&board, &["export", "github"]).stdout;
-    let part = board.cli_ok("get_all_tasks", json!({"parent": third["id"]}))["tasks"][1]["id"].clone();
+    let part =
+        board.cli_ok("get_all_tasks", json!({"parent": third["id"]}))["tasks"][1]["id"].clone();
     assert!(
-        out.contains("## Third (#3)") && out.contains(&format!("- [ ] two (`{}`)", part.as_str().unwrap())),
+        out.contains("## Third (#3)")
+            && out.contains(&format!("- [ ] two (`{}`)", part.as_str().unwrap())),
         "{out}"
     );
     let again = reply(&board, &["import", "issues.json"]);
@@ -123,8 +141,14 @@ fn tables_are_read_by_the_names_of_their_columns_or_by_a_map() {
         Two,A-3,In Review,Low,,,A-2,A-1,\n";
     write(&board, "jira.csv", jira);
     let first = reply(&board, &["import", "jira.csv"]);
-    assert_eq!((&first["format"], &first["report"]["kept"]), (&json!("csv"), &json!({"Sprint": 1})));
-    assert_eq!(statuses(&board), pairs(&[("A-1", "available"), ("A-2", "done"), ("A-3", "available")]));
+    assert_eq!(
+        (&first["format"], &first["report"]["kept"]),
+        (&json!("csv"), &json!({"Sprint": 1}))
+    );
+    assert_eq!(
+        statuses(&board),
+        pairs(&[("A-1", "available"), ("A-2", "done"), ("A-3", "available")])
+    );
     assert_eq!(
         (depends(&board, "A-3"), by_source(&board, "A-2")["tags"].clone()),
         (vec!["A-2".to_owned()], json!(["x", "y"]))
@@ -149,8 +173,16 @@ fn tables_are_read_by_the_names_of_their_columns_or_by_a_map() {
     let board = Board::new();
     for (text, words, part) in [
         ("id,title\n1,a\n2\n", &["import", "t.csv"][..], "t.csv line 3: "),
-        ("id,title\n1,a\n1,b\n", &["import", "t.csv"], "line 3: the id 1 stands at t.csv line 2 already"),
-        ("id,title,depends\n1,a,2\n2,b,1\n", &["import", "t.csv"], "1 (line 2) -> 2 (line 3) -> 1 (line 2)"),
+        (
+            "id,title\n1,a\n1,b\n",
+            &["import", "t.csv"],
+            "line 3: the id 1 stands at t.csv line 2 already",
+        ),
+        (
+            "id,title,depends\n1,a,2\n2,b,1\n",
+            &["import", "t.csv"],
+            "1 (line 2) -> 2 (line 3) -> 1 (line 2)",
+        ),
         ("id,title\n1,\n", &["import", "t.csv"], "line 2: it has no title"),
         ("id,title\n1,a\n", &["import", "t.csv", "--map", "nonesuch=id"], "there is no such field"),
     ] {
@@ -173,9 +205,15 @@ fn tasks_of_spec_kit_wait_as_their_phases_and_marks_say() {
         ## Dependencies & Execution Order\n\n- Setup first\n- Then the rest\n";
     write(&board, "specs/001-login/tasks.md", text);
     let first = reply(&board, &["import", "specs/001-login/tasks.md"]);
-    assert_eq!((&first["format"], first["added"].as_array().unwrap().len()), (&json!("spec-kit"), 14));
+    assert_eq!(
+        (&first["format"], first["added"].as_array().unwrap().len()),
+        (&json!("spec-kit"), 14)
+    );
     let notes = first["report"]["notes"].to_string();
-    assert!(notes.contains("2 entries below \\\"Dependencies & Execution Order\\\" are no tasks"), "{notes}");
+    assert!(
+        notes.contains("2 entries below \\\"Dependencies & Execution Order\\\" are no tasks"),
+        "{notes}"
+    );
     for (id, expected) in [
         ("T001", &[][..]),
         ("T002", &["T001"]),
@@ -209,7 +247,8 @@ fn changes_of_openspec_have_groups_and_only_x_is_done() {
         "a group for the change"
     );
     let found = statuses(&board);
-    let done: Vec<_> = found.iter().filter(|(_, status)| status == "done").map(|(id, _)| id.as_str()).collect();
+    let done: Vec<_> =
+        found.iter().filter(|(_, status)| status == "done").map(|(id, _)| id.as_str()).collect();
     assert_eq!(done, ["add-x/1.1"], "as the tool counts");
     assert!(first["report"]["notes"].to_string().contains("just words"));
     let again = reply(&board, &["import", "."]);
@@ -224,7 +263,10 @@ fn tasks_of_kiro_have_parts_details_and_requirements() {
     let first = reply(&board, &["import", ".kiro/specs/shop/tasks.md"]);
     assert_eq!((&first["format"], &first["added"].as_array().unwrap().len()), (&json!("kiro"), &5));
     let set_up = by_source(&board, "1");
-    assert_eq!((&set_up["status"], &set_up["description"]), (&json!("done"), &json!("- Make the project")));
+    assert_eq!(
+        (&set_up["status"], &set_up["description"]),
+        (&json!("done"), &json!("- Make the project"))
+    );
     assert_eq!(set_up["context"]["metadata"]["requirements"], json!(["1.1", "1.2"]));
     assert_eq!(by_source(&board, "2.2")["parent"], by_source(&board, "2.1")["id"]);
     assert_eq!(by_source(&board, "3")["tags"], json!(["optional"]));
@@ -270,7 +312,9 @@ fn an_item_that_waits_for_itself_is_refused_as_a_circle() {
 #[test]
 fn of_two_files_of_beads_one_is_read_and_the_other_is_named() {
     let board = Board::new();
-    let issue = |title: &str| json!({"id": "1", "title": title, "status": "open", "priority": 1}).to_string();
+    let issue = |title: &str| {
+        json!({"id": "1", "title": title, "status": "open", "priority": 1}).to_string()
+    };
     write(&board, ".beads/issues.jsonl", &issue("One"));
     write(&board, ".beads/beads.jsonl", &issue("Old"));
     let first = reply(&board, &["import", "beads", "."]);
@@ -288,10 +332,16 @@ fn graphs_show_parts_and_dependencies_and_escape_titles() {
     );
     reply(&board, &["import", "PLAN.md"]);
     let mermaid = run(&board, &["export", "mermaid"]).stdout;
-    assert!(mermaid.starts_with("flowchart TD\n") && mermaid.contains("&quot;two&quot;"), "{mermaid}");
+    assert!(
+        mermaid.starts_with("flowchart TD\n") && mermaid.contains("&quot;two&quot;"),
+        "{mermaid}"
+    );
     assert!(mermaid.contains(" --> ") && mermaid.contains("subgraph t0["), "{mermaid}");
     let dot = run(&board, &["export", "dot"]).stdout;
-    assert!(dot.contains("\\\"two\\\" \\\\") && dot.contains(" -> ") && dot.trim_end().ends_with('}'), "{dot}");
+    assert!(
+        dot.contains("\\\"two\\\" \\\\") && dot.contains(" -> ") && dot.trim_end().ends_with('}'),
+        "{dot}"
+    );
     let told = run(&board, &["import", "dot", "PLAN.md"]);
     assert!(told.stderr.contains("dot is only written"), "{}", told.stderr);
 }
@@ -307,11 +357,18 @@ fn an_export_replaces_only_what_it_wrote_and_its_names_are_safe() {
         let path = path.as_str().unwrap();
         assert!(path.contains("/out/backlog/tasks/task-") && !path.contains(".."), "{path}");
     }
-    assert_eq!(reply(&board, &["export", "backlog-md", "out"])["unchanged"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        reply(&board, &["export", "backlog-md", "out"])["unchanged"].as_array().unwrap().len(),
+        2
+    );
     let first = made["written"][0].as_str().unwrap();
     std::fs::write(first, "by hand").unwrap();
     let refused = run(&board, &["export", "backlog-md", "out"]);
-    assert!(refused.stderr.contains(first) && refused.stderr.contains("--force"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains(first) && refused.stderr.contains("--force"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(std::fs::read_to_string(first).unwrap(), "by hand");
     reply(&board, &["export", "backlog-md", "out", "--force"]);
     assert_ne!(std::fs::read_to_string(first).unwrap(), "by hand");
@@ -339,7 +396,8 @@ fn a_project_without_a_board_is_told_what_could_be_imported() {
     write(&board, ".beads/issues.jsonl", "{}\n");
     let told = run(&board, &["status"]).stdout;
     assert!(
-        told.contains(".beads/issues.jsonl is of the issues of beads: ") && told.contains("import beads"),
+        told.contains(".beads/issues.jsonl is of the issues of beads: ")
+            && told.contains("import beads"),
         "{told}"
     );
     let told = run(&board, &["init", "the goal"]).stdout;
@@ -356,7 +414,10 @@ fn a_backlog_of_phases_comes_in_and_goes_out() {
         item
     };
     let subtasks = json!([
-        with(part("P1.M1.T1.S1", "Subtask", "Complete"), json!({"story_points": 2, "context_scope": "INPUT: none"})),
+        with(
+            part("P1.M1.T1.S1", "Subtask", "Complete"),
+            json!({"story_points": 2, "context_scope": "INPUT: none"})
+        ),
         with(
             part("P1.M1.T1.S2", "Subtask", "Researching"),
             json!({"dependencies": ["P1.M1.T1.S1"], "story_points": 1, "context_scope": "LOGIC: tables"}),
@@ -373,7 +434,10 @@ fn a_backlog_of_phases_comes_in_and_goes_out() {
     let board = Board::new();
     write(&board, "tasks.json", &file.to_string());
     let first = reply(&board, &["import", "tasks.json"]);
-    assert_eq!((&first["format"], first["added"].as_array().unwrap().len()), (&json!("pipeline"), 8));
+    assert_eq!(
+        (&first["format"], first["added"].as_array().unwrap().len()),
+        (&json!("pipeline"), 8)
+    );
     assert_eq!(first["report"]["kept"]["story_points"], 2);
     let open = by_source(&board, "P1.M1.T1.S2");
     assert_eq!((&open["path"], &open["status"]), (&json!("P1.M1.T1.S2"), &json!("available")));
@@ -383,14 +447,17 @@ fn a_backlog_of_phases_comes_in_and_goes_out() {
     assert_eq!(reply(&board, &["import", "tasks.json"])["unchanged"], true);
 
     run(&board, &["export", "pipeline", "again.json"]);
-    let again: Value = serde_json::from_str(&fs::read_to_string(board.base().join("again.json")).unwrap()).unwrap();
+    let again: Value =
+        serde_json::from_str(&fs::read_to_string(board.base().join("again.json")).unwrap())
+            .unwrap();
     assert_eq!(again, file, "an unchanged board writes the same backlog");
     let other = Board::new();
     write(&other, "tasks.json", &again.to_string());
     reply(&other, &["import", "pipeline", "tasks.json"]);
     assert_eq!(statuses(&other), statuses(&board));
     let empty = Board::new();
-    let wrong = json!({"backlog": [part("P1", "Phase", "Planned"), part("P1", "Phase", "Planned")]});
+    let wrong =
+        json!({"backlog": [part("P1", "Phase", "Planned"), part("P1", "Phase", "Planned")]});
     write(&empty, "twins.json", &serde_json::to_string_pretty(&wrong).unwrap());
     assert!(refusal(&empty, &["import", "twins.json"]).contains("P1"));
 }
@@ -413,14 +480,17 @@ fn an_export_removes_nothing_of_an_export_to_another_place() {
     }
     reply(&board, &["export", "csv", "o.csv"]);
     board.cli_ok("create_task", json!({"description": "another"}));
-    assert_eq!(reply(&board, &["export", "csv", "./o.csv"])["written"].as_array().unwrap().len(), 1, "it is the same");
+    assert_eq!(
+        reply(&board, &["export", "csv", "./o.csv"])["written"].as_array().unwrap().len(),
+        1,
+        "it is the same"
+    );
 }
 
 #[test]
 fn what_is_cancelled_with_its_parts_stays_cancelled_in_a_backlog_of_phases() {
     let board = Board::new();
-    let plan =
-        json!({"items": [{"title": "A", "status": "Cancelled", "items": [{"title": "B", "status": "Planned"}]}]});
+    let plan = json!({"items": [{"title": "A", "status": "Cancelled", "items": [{"title": "B", "status": "Planned"}]}]});
     write(&board, "plan.json", &plan.to_string());
     reply(&board, &["import", "plan.json"]);
     reply(&board, &["export", "pipeline", "tasks.json"]);
@@ -441,5 +511,8 @@ fn an_export_goes_where_the_system_would_put_it_and_help_names_what_can_be_compa
     assert!(board.base().join("there/tasks.csv").exists());
     assert!(!board.base().join("tasks.csv").exists());
     let help = run(&board, &["verify", "--help"]).stdout;
-    assert!(help.contains("task-master") && !help.contains("  markdown") && !help.contains("  json"), "{help}");
+    assert!(
+        help.contains("task-master") && !help.contains("  markdown") && !help.contains("  json"),
+        "{help}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Fields that callboard does not know: kept in the metadata, and written where they are read as the same.
+//! Fields that callboard does not know: kept in the metadata, and written where they are read as
+//! the same.
 
 use std::fs;
 
@@ -13,10 +14,15 @@ fn only_task(board: &Board) -> Value {
 
 #[test]
 fn metadata_with_names_of_a_format_changes_no_field_and_is_said_to_be_left_out() {
-    let own = ["id", "title", "description", "status", "priority", "dependencies", "parent_id", "note"];
+    let own =
+        ["id", "title", "description", "status", "priority", "dependencies", "parent_id", "note"];
     let board = Board::new();
-    let mut metadata: Map<String, Value> = own.map(|name| (name.to_owned(), json!("odd"))).into_iter().collect();
-    metadata.extend([("callboard_status".to_owned(), json!("obsolete")), ("a: b #".to_owned(), json!(["mine"]))]);
+    let mut metadata: Map<String, Value> =
+        own.map(|name| (name.to_owned(), json!("odd"))).into_iter().collect();
+    metadata.extend([
+        ("callboard_status".to_owned(), json!("obsolete")),
+        ("a: b #".to_owned(), json!(["mine"])),
+    ]);
     let plan = json!({"items": [{"title": "a", "priority": 1, "metadata": metadata}]});
     write(&board, "plan.json", &plan.to_string());
     reply(&board, &["import", "plan.json"]);
@@ -40,7 +46,10 @@ fn metadata_with_names_of_a_format_changes_no_field_and_is_said_to_be_left_out()
         let other = Board::new();
         reply(&other, &["import", format, from.to_str().unwrap()]);
         let task = only_task(&other);
-        assert_eq!((&task["title"], &task["status"], &task["path"]), (&json!("a"), &json!("available"), &json!("P1")));
+        assert_eq!(
+            (&task["title"], &task["status"], &task["path"]),
+            (&json!("a"), &json!("available"), &json!("P1"))
+        );
         assert_eq!(task["context"]["metadata"]["a: b #"], json!(["mine"]), "{format}: {task:#}");
         let verdict = reply(&board, &["verify", format, &path]);
         assert_eq!(verdict["differences"], json!([]), "{format}");
@@ -57,14 +66,19 @@ fn metadata_of_a_plan_takes_the_place_of_no_field_of_a_board() {
         fs::create_dir_all(board.base().join("option-a")).unwrap();
         let left_out = reply(&board, &["export", format, format])["report"]["left_out"].take();
         assert_eq!(left_out["tasks of the plan's metadata"], 1, "{format}: {left_out}");
-        assert_eq!(reply(&board, &["verify", format, format])["differences"], json!([]), "{format}");
+        assert_eq!(
+            reply(&board, &["verify", format, format])["differences"],
+            json!([]),
+            "{format}"
+        );
     }
 }
 
 #[test]
 fn only_metadata_of_a_plans_newest_version_is_exported() {
     let board = Board::new();
-    let plan = |extra: &str, title: &str| json!({extra: 1, "items": [{"title": title}]}).to_string();
+    let plan =
+        |extra: &str, title: &str| json!({extra: 1, "items": [{"title": title}]}).to_string();
     write(&board, "other.json", &plan("other", "b"));
     reply(&board, &["import", "other.json"]);
     for (extra, title) in [("before", "a"), ("since", "c")] {
@@ -73,7 +87,10 @@ fn only_metadata_of_a_plans_newest_version_is_exported() {
     }
     let exported = reply(&board, &["export", "option-b"]);
     let state: Value = serde_json::from_str(exported["text"].as_str().unwrap()).unwrap();
-    assert_eq!((&state["other"], &state["since"], &state["before"]), (&json!(1), &json!(1), &Value::Null));
+    assert_eq!(
+        (&state["other"], &state["since"], &state["before"]),
+        (&json!(1), &json!(1), &Value::Null)
+    );
 }
 
 #[test]
@@ -85,7 +102,10 @@ fn an_id_with_a_comma_is_one_id_for_what_waits_for_it() {
     reply(&board, &["import", "csv", "in.csv"]);
     reply(&board, &["export", "csv", "out.csv"]);
     let verdict = reply(&board, &["verify", "csv", "out.csv"]);
-    assert_eq!((&verdict["differences"], &verdict["in_file"]["dependencies"]), (&json!([]), &json!(6)));
+    assert_eq!(
+        (&verdict["differences"], &verdict["in_file"]["dependencies"]),
+        (&json!([]), &json!(6))
+    );
     let waits = |id: &str| super::formats::depends(&board, id);
     assert_eq!(
         [waits("p"), waits("q"), waits("r"), waits("s")],
@@ -102,8 +122,16 @@ fn an_id_with_a_comma_is_one_id_for_what_waits_for_it() {
 #[test]
 fn numbers_after_the_greatest_are_the_lowest_that_are_free() {
     for (format, place, text) in [
-        ("task-master", "tasks.json", r#"{"master":{"tasks":[{"id":18446744073709551615,"title":"Last"}]}}"#),
-        ("backlog-md", "backlog/tasks/a.md", "---\nid: TASK-18446744073709551615\ntitle: Last\nstatus: To Do\n---\n"),
+        (
+            "task-master",
+            "tasks.json",
+            r#"{"master":{"tasks":[{"id":18446744073709551615,"title":"Last"}]}}"#,
+        ),
+        (
+            "backlog-md",
+            "backlog/tasks/a.md",
+            "---\nid: TASK-18446744073709551615\ntitle: Last\nstatus: To Do\n---\n",
+        ),
     ] {
         let board = Board::new();
         write(&board, place, text);

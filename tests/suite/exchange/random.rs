@@ -34,7 +34,9 @@ fn words() -> impl Strategy<Value = String> {
 
 fn item() -> impl Strategy<Value = Value> {
     let status = prop_oneof![4 => Just("Planned"), 2 => Just("Complete"), 1 => Just("Failed"), 1 => Just("Cancelled")];
-    let text = || prop::option::of(prop::collection::vec(words(), 1..3).prop_map(|lines| lines.join("\n")));
+    let text = || {
+        prop::option::of(prop::collection::vec(words(), 1..3).prop_map(|lines| lines.join("\n")))
+    };
     (words(), text(), text(), status, 1..=10_u8, prop::collection::vec("[a-z]{1,4}", 0..3)).prop_map(
         |(title, description, hints, status, priority, tags)| {
             json!({"title": title, "description": description, "hints": hints, "status": status, "priority": priority,
@@ -43,29 +45,33 @@ fn item() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Items with, for each, whether it stands below the one before and how far back lies what it depends on.
+/// Items with, for each, whether it stands below the one before and how far back lies what it
+/// depends on.
 fn plan() -> impl Strategy<Value = Value> {
-    prop::collection::vec((item(), 0..3_usize, prop::option::of(1..6_usize)), 1..14).prop_map(|items| {
-        let mut flat: Vec<(Value, usize)> = Vec::new();
-        for (number, (mut item, level, back)) in items.into_iter().enumerate() {
-            let level = level.min(flat.last().map_or(0, |(_, level)| level + 1));
-            item["source"] = json!({"format": "random", "id": number.to_string()});
-            // Only what ended above the same level can be waited for without a circle.
-            let on = back.and_then(|back| number.checked_sub(back)).filter(|on| {
-                let between = flat[*on + 1..].iter().map(|(_, level)| *level).chain([level]).min();
-                between.is_some_and(|between| between <= flat[*on].1)
-            });
-            item["depends"] = json!(on.iter().map(ToString::to_string).collect::<Vec<_>>());
-            flat.push((item, level));
-        }
-        let mut open: Vec<Value> = vec![json!({"items": []})];
-        for (item, level) in flat {
-            fold(&mut open, level);
-            open.push(item);
-        }
-        fold(&mut open, 0);
-        open.remove(0)
-    })
+    prop::collection::vec((item(), 0..3_usize, prop::option::of(1..6_usize)), 1..14).prop_map(
+        |items| {
+            let mut flat: Vec<(Value, usize)> = Vec::new();
+            for (number, (mut item, level, back)) in items.into_iter().enumerate() {
+                let level = level.min(flat.last().map_or(0, |(_, level)| level + 1));
+                item["source"] = json!({"format": "random", "id": number.to_string()});
+                // Only what ended above the same level can be waited for without a circle.
+                let on = back.and_then(|back| number.checked_sub(back)).filter(|on| {
+                    let between =
+                        flat[*on + 1..].iter().map(|(_, level)| *level).chain([level]).min();
+                    between.is_some_and(|between| between <= flat[*on].1)
+                });
+                item["depends"] = json!(on.iter().map(ToString::to_string).collect::<Vec<_>>());
+                flat.push((item, level));
+            }
+            let mut open: Vec<Value> = vec![json!({"items": []})];
+            for (item, level) in flat {
+                fold(&mut open, level);
+                open.push(item);
+            }
+            fold(&mut open, 0);
+            open.remove(0)
+        },
+    )
 }
 
 /// Puts what stands deeper into what it stands below.

@@ -33,7 +33,10 @@ fn tags_tasks_and_subtasks_come_in_and_go_out() {
     let board = Board::new();
     write(&board, PLACE, &tags().to_string());
     let dry = reply(&board, &["import", ".", "--dry-run"]);
-    assert_eq!((&dry["format"], dry["added"].as_array().unwrap().len()), (&json!("task-master"), 8));
+    assert_eq!(
+        (&dry["format"], dry["added"].as_array().unwrap().len()),
+        (&json!("task-master"), 8)
+    );
     let first = reply(&board, &["import", "."]);
     assert_eq!(first["found"], json!(format!("by {PLACE}")));
     assert_eq!(first["report"]["statuses"]["deferred is available"], 1);
@@ -53,16 +56,27 @@ fn tags_tasks_and_subtasks_come_in_and_go_out() {
     let parser = by_source(&board, "2");
     assert_eq!(parser["title"], "Write the parser (depends on Ship)", "a title is a title");
     let grammar = by_source(&board, "2.2");
-    assert_eq!(grammar["dependencies"], json!([by_source(&board, "2.1")["id"], by_source(&board, "1")["id"]]));
-    assert_eq!(grammar["planned"]["source"], json!({"format": "task-master", "id": "2.2", "path": PLACE}));
+    assert_eq!(
+        grammar["dependencies"],
+        json!([by_source(&board, "2.1")["id"], by_source(&board, "1")["id"]])
+    );
+    assert_eq!(
+        grammar["planned"]["source"],
+        json!({"format": "task-master", "id": "2.2", "path": PLACE})
+    );
     let shown = run(&board, &["show", grammar["id"].as_str().unwrap()]).stdout;
     assert!(shown.contains(&format!("from: task-master 2.2 in {PLACE}")), "{shown}");
 
     let refused = run(&board, &["export", "task-master", "."]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(refused.stderr.contains("--force") && refused.stderr.contains(PLACE), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("--force") && refused.stderr.contains(PLACE),
+        "{}",
+        refused.stderr
+    );
     reply(&board, &["export", "task-master", ".", "--force"]);
-    let written: Value = serde_json::from_slice(&std::fs::read(board.base().join(PLACE)).unwrap()).unwrap();
+    let written: Value =
+        serde_json::from_slice(&std::fs::read(board.base().join(PLACE)).unwrap()).unwrap();
     let mut expected = tags();
     expected["master"]["tasks"][1]["subtasks"][0].as_object_mut().unwrap().remove("parentId");
     for (tag, id) in [("master", 0), ("master", 1), ("master", 2), ("ui", 0)] {
@@ -79,7 +93,11 @@ fn tags_tasks_and_subtasks_come_in_and_go_out() {
     }
     assert_eq!(written, expected);
     let verdict = reply(&board, &["verify", "task-master", PLACE]);
-    assert_eq!((&verdict["same"], &verdict["in_file"]["items"]), (&json!(true), &json!(8)), "{verdict:#}");
+    assert_eq!(
+        (&verdict["same"], &verdict["in_file"]["items"]),
+        (&json!(true), &json!(8)),
+        "{verdict:#}"
+    );
     let again = reply(&board, &["import", PLACE]);
     assert_eq!(again["kept"], 8, "{again:#}");
     reply(&board, &["export", "task-master", "."]);
@@ -127,7 +145,10 @@ fn a_bad_file_is_refused_whole_with_its_line() {
     ] {
         write(&board, PLACE, &text);
         let told = refusal(&board, &["import", PLACE]);
-        assert!(told.contains(&format!("{PLACE} line {line}: ")) && told.contains(part), "{part}: {told}");
+        assert!(
+            told.contains(&format!("{PLACE} line {line}: ")) && told.contains(part),
+            "{part}: {told}"
+        );
     }
 }
 
@@ -142,7 +163,10 @@ fn what_is_named_has_to_be_there_and_of_the_format_that_is_named() {
         (&["import", "empty"], "is a directory in which there is nothing to import"),
         (&["import", "none.json"], "cannot read none.json"),
         (&["import", "task-master", "tasks.json"], "it is not task-master"),
-        (&["import", "nonesuch", "tasks.json"], "nonesuch is not a format; there are markdown, json, task-master"),
+        (
+            &["import", "nonesuch", "tasks.json"],
+            "nonesuch is not a format; there are markdown, json, task-master",
+        ),
         (&["import", "tasks.json", "--format", "nonesuch"], "nonesuch is not a format"),
         (&["verify", "nonesuch", "tasks.json"], "nonesuch is not a format"),
         (&["export", "nonesuch"], "nonesuch is not a format"),
@@ -157,13 +181,18 @@ fn tasks_of_other_plans_stand_beside_those_of_master() {
     let board = Board::new();
     write(&board, "PLAN.md", "- [ ] Planned\n");
     reply(&board, &["import", "PLAN.md"]);
-    let task = |title: &str| json!({"id": 1, "title": title, "description": "", "status": "pending"});
+    let task =
+        |title: &str| json!({"id": 1, "title": title, "description": "", "status": "pending"});
     let file = json!({"master": {"tasks": [task("Master's")]}, "ui": {"tasks": [task("Page")]}});
     write(&board, ".taskmaster/tasks/tasks.json", &file.to_string());
     reply(&board, &["import", ".taskmaster/tasks/tasks.json"]);
-    let written: Value = serde_json::from_str(&run(&board, &["export", "task-master"]).stdout).unwrap();
+    let written: Value =
+        serde_json::from_str(&run(&board, &["export", "task-master"]).stdout).unwrap();
     let titles = |tag: &str| -> Vec<Value> {
         written[tag]["tasks"].as_array().unwrap().iter().map(|task| task["title"].clone()).collect()
     };
-    assert_eq!((titles("master"), titles("ui")), (vec![json!("Planned"), json!("Master's")], vec![json!("Page")]));
+    assert_eq!(
+        (titles("master"), titles("ui")),
+        (vec![json!("Planned"), json!("Master's")], vec![json!("Page")])
+    );
 }

@@ -1,4 +1,5 @@
-//! Files that the tools themselves have made (`tests/data/exchange`, made anew by `tests/exchange-files.sh`).
+//! Files that the tools themselves have made (`tests/data/exchange`, made anew by
+//! `tests/exchange-files.sh`).
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +65,10 @@ fn a_file_of_task_master_comes_in_goes_out_and_in_again_unchanged() {
     let place = ".taskmaster/tasks/tasks.json";
     write(&board, place, &fs::read_to_string(data("task-master.json")).unwrap());
     let first = reply(&board, &["import", place]);
-    assert_eq!((&first["format"], first["added"].as_array().unwrap().len()), (&json!("task-master"), 23));
+    assert_eq!(
+        (&first["format"], first["added"].as_array().unwrap().len()),
+        (&json!("task-master"), 23)
+    );
     assert_eq!(by_source(&board, "2.2")["dependencies"], json!([by_source(&board, "2.1")["id"]]));
     assert_eq!(reply(&board, &["verify", "task-master", place])["differences"], json!([]));
     reply(&board, &["export", "task-master", ".", "--force"]);

@@ -1,5 +1,5 @@
-//! Every truncation and every single-bit flip of what is on disk: a changed file is never taken for a sound one.
-//! `CALLBOARD_DAMAGE_STRIDE` is the distance between flipped bits; 1 flips all.
+//! Every truncation and every single-bit flip of what is on disk: a changed file is never taken for
+//! a sound one. `CALLBOARD_DAMAGE_STRIDE` is the distance between flipped bits; 1 flips all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,8 +21,9 @@ const EVERYDAY_STRIDE: usize = 61;
 
 /// Damaged versions of a file, each with a description.
 fn damages(sound: &[u8], stride: usize) -> impl Iterator<Item = (String, Vec<u8>)> {
-    let truncated =
-        (0..sound.len()).step_by(stride).map(|length| (format!("cut to {length}"), sound[..length].to_vec()));
+    let truncated = (0..sound.len())
+        .step_by(stride)
+        .map(|length| (format!("cut to {length}"), sound[..length].to_vec()));
     let flipped = (0..sound.len() * 8).step_by(stride).map(|bit| {
         let mut damaged = sound.to_vec();
         damaged[bit / 8] ^= 1 << (bit % 8);
@@ -43,7 +44,12 @@ enum Outcome {
     Panicked,
 }
 
-fn tally(outcomes: &mut BTreeMap<Outcome, usize>, bad: &mut Vec<String>, name: String, outcome: Outcome) {
+fn tally(
+    outcomes: &mut BTreeMap<Outcome, usize>,
+    bad: &mut Vec<String>,
+    name: String,
+    outcome: Outcome,
+) {
     *outcomes.entry(outcome).or_default() += 1;
     if matches!(outcome, Outcome::Deceived | Outcome::Panicked) {
         bad.push(format!("{name}: {outcome:?}"));
@@ -54,11 +60,17 @@ fn tally(outcomes: &mut BTreeMap<Outcome, usize>, bad: &mut Vec<String>, name: S
 fn small_board() -> Board {
     let board = Board::new();
     let mut client = board.mcp();
-    client.ok("init_coordination", json!({"goal": "stay whole", "master_plan": "one, two", "replace_goal": true}));
+    client.ok(
+        "init_coordination",
+        json!({"goal": "stay whole", "master_plan": "one, two", "replace_goal": true}),
+    );
     client.register("a");
     for task in 0..5 {
         let dependencies = if task == 4 { json!(["t3"]) } else { json!([]) };
-        client.ok("create_task", json!({"id": format!("t{task}"), "description": "d", "dependencies": dependencies}));
+        client.ok(
+            "create_task",
+            json!({"id": format!("t{task}"), "description": "d", "dependencies": dependencies}),
+        );
     }
     client.ok("claim_task", json!({"agent_id": "a", "task_id": "t0"}));
     client.ok("complete_task", json!({"agent_id": "a", "task_id": "t0", "output": "made"}));
@@ -84,7 +96,9 @@ fn no_damage_to_a_state_file_goes_unnoticed() {
     let stride = size("CALLBOARD_DAMAGE_STRIDE", EVERYDAY_STRIDE);
     let board = small_board();
     let sound = fs::read(board.file(STATE_FILE)).unwrap();
-    let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else { panic!("the file is sound") };
+    let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else {
+        panic!("the file is sound")
+    };
     let elsewhere = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (mut outcomes, mut bad, start) = (BTreeMap::new(), Vec::new(), Instant::now());
     for (name, damaged) in damages(&sound, stride) {
@@ -92,7 +106,8 @@ fn no_damage_to_a_state_file_goes_unnoticed() {
         tally(&mut outcomes, &mut bad, name, loaded(elsewhere.path(), &document));
     }
     println!(
-        "a state file of {} bytes, every {stride}. truncation and bit flip: {outcomes:?} in {:.1} s",
+        "a state file of {} bytes, every {stride}. truncation and bit flip: {outcomes:?} in {:.1} \
+         s",
         sound.len(),
         start.elapsed().as_secs_f64()
     );
@@ -114,15 +129,26 @@ fn damaged_state_files_are_kept_and_rebuilt() {
         board.decay(&damaged);
         let finished = board.cli("get_status", json!({}));
         if finished.status.success() {
-            let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else { panic!("{name}") };
+            let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else {
+                panic!("{name}")
+            };
             assert!(*document == expected, "{name}");
             let aside = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
-            let mut aside = aside.filter(|path| path.display().to_string().contains("mcp-state.json."));
-            kept += usize::from(aside.any(|path| fs::read(path).is_ok_and(|bytes| bytes == damaged)));
+            let mut aside =
+                aside.filter(|path| path.display().to_string().contains("mcp-state.json."));
+            kept +=
+                usize::from(aside.any(|path| fs::read(path).is_ok_and(|bytes| bytes == damaged)));
         } else {
             // A flipped digit may make it look like a newer version's file.
-            assert!(!finished.stderr.contains("panicked") && !finished.stderr.trim().is_empty(), "{name}");
-            assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), damaged, "{name}: refused, and left alone");
+            assert!(
+                !finished.stderr.contains("panicked") && !finished.stderr.trim().is_empty(),
+                "{name}"
+            );
+            assert_eq!(
+                fs::read(board.file(STATE_FILE)).unwrap(),
+                damaged,
+                "{name}: refused, and left alone"
+            );
             board.decay(&live);
             refused += 1;
         }
@@ -139,19 +165,29 @@ fn replayed(dir: &Path) -> Result<Vec<Recorded>, JournalError> {
     journal.keyed(100)?;
     let mut state = State::new();
     for recorded in &events {
-        state
-            .apply(recorded)
-            .map_err(|error| JournalError::Damaged { seq: recorded.seq, detail: error.to_string() })?;
+        state.apply(recorded).map_err(|error| JournalError::Damaged {
+            seq: recorded.seq,
+            detail: error.to_string(),
+        })?;
     }
     // Every start compares these with the state file.
     if head != state.seq() || board_id.as_deref() != Some(state.board().board_id.as_str()) {
-        return Err(JournalError::Damaged { seq: head, detail: "head, board and events do not agree".to_owned() });
+        return Err(JournalError::Damaged {
+            seq: head,
+            detail: "head, board and events do not agree".to_owned(),
+        });
     }
     Ok(events)
 }
 
 /// Checks `files` in a directory of their own, with each damage to one of them.
-fn damage_journal(files: &[(&str, Vec<u8>)], damaged_name: &str, sound: &[Recorded], stride: usize, lost_tail: bool) {
+fn damage_journal(
+    files: &[(&str, Vec<u8>)],
+    damaged_name: &str,
+    sound: &[Recorded],
+    stride: usize,
+    lost_tail: bool,
+) {
     let elsewhere = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (mut outcomes, mut bad, start) = (BTreeMap::new(), Vec::new(), Instant::now());
     let (_, bytes) = files.iter().find(|(name, _)| *name == damaged_name).unwrap();
@@ -160,7 +196,8 @@ fn damage_journal(files: &[(&str, Vec<u8>)], damaged_name: &str, sound: &[Record
         let dir = elsewhere.path().join("board");
         fs::create_dir(&dir).unwrap();
         for (file, bytes) in files {
-            fs::write(dir.join(file), if *file == damaged_name { &damaged } else { bytes }).unwrap();
+            fs::write(dir.join(file), if *file == damaged_name { &damaged } else { bytes })
+                .unwrap();
         }
         let outcome = match catch_unwind(AssertUnwindSafe(|| replayed(&dir))) {
             Err(_) => Outcome::Panicked,
@@ -177,8 +214,8 @@ fn damage_journal(files: &[(&str, Vec<u8>)], damaged_name: &str, sound: &[Record
         fs::remove_dir_all(&dir).unwrap();
     }
     println!(
-        "{damaged_name} of {} bytes, every {stride}. truncation and bit flip: {outcomes:?}, of them {shorter} with a shorter \
-         history than the state file's, in {:.1} s",
+        "{damaged_name} of {} bytes, every {stride}. truncation and bit flip: {outcomes:?}, of \
+         them {shorter} with a shorter history than the state file's, in {:.1} s",
         bytes.len(),
         start.elapsed().as_secs_f64()
     );
@@ -189,9 +226,12 @@ fn damage_journal(files: &[(&str, Vec<u8>)], damaged_name: &str, sound: &[Record
 fn no_damage_to_a_journal_goes_unnoticed() {
     let stride = size("CALLBOARD_DAMAGE_STRIDE", EVERYDAY_STRIDE) * 4 - 3;
     let board = small_board();
-    // A read-only connection would leave the log. When any other closes, the log is gone, and the file alone is the
-    // journal.
-    rusqlite::Connection::open(board.file("journal.db")).unwrap().execute_batch("PRAGMA wal_checkpoint(FULL)").unwrap();
+    // A read-only connection would leave the log. When any other closes, the log is gone, and the
+    // file alone is the journal.
+    rusqlite::Connection::open(board.file("journal.db"))
+        .unwrap()
+        .execute_batch("PRAGMA wal_checkpoint(FULL)")
+        .unwrap();
     assert!(!board.file("journal.db-wal").exists());
     let files = [("journal.db", fs::read(board.file("journal.db")).unwrap())];
     let sound = board.events();

@@ -1,5 +1,6 @@
-//! Power losses: an ext4 file system on a loop device under load, whose backing file is copied while everything is
-//! stopped, and mounted again: what had not reached the device is gone. `CALLBOARD_IMAGES` is the number of copies.
+//! Power losses: an ext4 file system on a loop device under load, whose backing file is copied
+//! while everything is stopped, and mounted again: what had not reached the device is gone.
+//! `CALLBOARD_IMAGES` is the number of copies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,15 +29,25 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// Makes a new file system for `board` in the file `image` with these options, and mounts it. None, with the reason
-    /// printed, if that is not possible here.
-    pub(super) fn under(board: &Board, image: &Path, megabytes: u64, options: &[&str]) -> Option<Self> {
+    /// Makes a new file system for `board` in the file `image` with these options, and mounts it.
+    /// None, with the reason printed, if that is not possible here.
+    pub(super) fn under(
+        board: &Board,
+        image: &Path,
+        megabytes: u64,
+        options: &[&str],
+    ) -> Option<Self> {
         let config = fs::read(board.file("config.toml")).unwrap();
         fs::File::create(image).unwrap().set_len(megabytes << 20).unwrap();
         let made = Command::new("mkfs.ext4").args(["-q", "-F"]).args(options).arg(image).output();
         let made = made.is_ok_and(|output| output.status.success());
-        let mounted = if made { Self::of(image, board.dir()) } else { Err("mkfs.ext4 cannot be run".to_owned()) };
-        let failure = mounted.as_ref().err().map(|reason| format!("no ext4 on a loop device: {reason}"));
+        let mounted = if made {
+            Self::of(image, board.dir())
+        } else {
+            Err("mkfs.ext4 cannot be run".to_owned())
+        };
+        let failure =
+            mounted.as_ref().err().map(|reason| format!("no ext4 on a loop device: {reason}"));
         if !available("root", failure.as_deref()) {
             return None;
         }
@@ -55,7 +66,8 @@ impl Mounted {
         }
         let device = String::from_utf8_lossy(&device.stdout).trim().to_owned();
         let mounted = Self { device, place: place.to_owned() };
-        let output = Command::new("mount").args(["-t", "ext4", &mounted.device]).arg(place).output();
+        let output =
+            Command::new("mount").args(["-t", "ext4", &mounted.device]).arg(place).output();
         let output = output.map_err(|error| error.to_string())?;
         if output.status.success() {
             Ok(mounted)
@@ -83,7 +95,13 @@ impl Drop for Mounted {
 /// Tasks with the status that was last acknowledged.
 type Acknowledged = Mutex<BTreeMap<String, &'static str>>;
 
-fn load(mut client: Client, agent: &str, acknowledged: &Acknowledged, calls: &AtomicUsize, stop: &AtomicBool) {
+fn load(
+    mut client: Client,
+    agent: &str,
+    acknowledged: &Acknowledged,
+    calls: &AtomicUsize,
+    stop: &AtomicBool,
+) {
     client.register(agent);
     let note = |task: &str, status| {
         acknowledged.lock().unwrap().insert(task.to_owned(), status);
@@ -130,7 +148,9 @@ fn missing(copy: &Path, acknowledged: &BTreeMap<String, &'static str>) -> Vec<St
     };
     let missing = acknowledged.iter().filter(|(id, told)| !is_there(id, told));
     missing
-        .map(|(id, told)| format!("{id} was {told} and is {:?}", tasks.get(id).map(|task| &task["status"])))
+        .map(|(id, told)| {
+            format!("{id} was {told} and is {:?}", tasks.get(id).map(|task| &task["status"]))
+        })
         .collect()
 }
 
@@ -142,11 +162,13 @@ fn power_may_fail_at_any_moment() {
     let place = board.base().join("copied");
     fs::create_dir(&place).unwrap();
     let Some(mounted) = Mounted::under(&board, &image, 64, &[]) else { return };
-    let (acknowledged, calls, stop) = (Acknowledged::default(), AtomicUsize::new(0), AtomicBool::new(false));
+    let (acknowledged, calls, stop) =
+        (Acknowledged::default(), AtomicUsize::new(0), AtomicBool::new(false));
     let (mut lost, mut again, mut checked) = (Vec::new(), 0, 0);
     let start = Instant::now();
     let clients: Vec<_> = (0..WRITERS).map(|_| board.mcp()).collect();
-    let pids: Vec<_> = clients.iter().map(|client| Pid::from_raw(client.pid().cast_signed()).unwrap()).collect();
+    let pids: Vec<_> =
+        clients.iter().map(|client| Pid::from_raw(client.pid().cast_signed()).unwrap()).collect();
     thread::scope(|scope| {
         let _stop = StopAtEnd(&stop);
         for (number, client) in clients.into_iter().enumerate() {
@@ -162,7 +184,9 @@ fn power_may_fail_at_any_moment() {
             let copies = copy(&image, &copied, &mounted);
             again += copies.expect("the device is written all the time");
             let survived = Mounted::of(&copied, &place).unwrap();
-            lost.extend(missing(&place, &told).into_iter().map(|one| format!("image {number}: {one}")));
+            lost.extend(
+                missing(&place, &told).into_iter().map(|one| format!("image {number}: {one}")),
+            );
             checked += told.len();
             drop(survived);
             // Not earlier: calls made meanwhile could fill the disk.
@@ -170,8 +194,9 @@ fn power_may_fail_at_any_moment() {
         }
     });
     println!(
-        "{images} power losses in {:.0} s under {} acknowledged calls of {WRITERS} processes ({again} copies made again): all \
-         mounted and started, {checked} acknowledged tasks looked for, {} missing",
+        "{images} power losses in {:.0} s under {} acknowledged calls of {WRITERS} processes \
+         ({again} copies made again): all mounted and started, {checked} acknowledged tasks \
+         looked for, {} missing",
         start.elapsed().as_secs_f64(),
         calls.into_inner(),
         lost.len()

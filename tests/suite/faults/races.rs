@@ -1,5 +1,5 @@
-//! Processes that start all at once, and processes that are told to end during their work. `CALLBOARD_RACES` is the
-//! number of rounds.
+//! Processes that start all at once, and processes that are told to end during their work.
+//! `CALLBOARD_RACES` is the number of rounds.
 
 use std::sync::Barrier;
 use std::thread;
@@ -32,8 +32,8 @@ fn fifty_processes_that_start_at_once_make_one_board() {
                 scope.spawn(move || {
                     barrier.wait();
                     let task = json!({"description": "d", "id": format!("task-{number}")});
-                    // On a busy machine, fifty processes may take longer than the wait for the lock; then nothing was
-                    // done.
+                    // On a busy machine, fifty processes may take longer than the wait for the
+                    // lock; then nothing was done.
                     until(PATIENCE, "the task is there", || {
                         let done = board.cli("create_task", task.clone());
                         assert!(done.status.success() || done.was_locked(), "{}", done.stderr);
@@ -43,19 +43,21 @@ fn fifty_processes_that_start_at_once_make_one_board() {
             }
         });
         let events = board.events();
-        let boards = events.iter().filter(|one| matches!(one.event, Event::BoardCreated { .. })).count();
+        let boards =
+            events.iter().filter(|one| matches!(one.event, Event::BoardCreated { .. })).count();
         assert_eq!((boards, board.tasks().len()), (1, STARTERS));
         board.assert_file_is_the_replay();
     }
     println!(
-        "{STARTERS} processes at once, {rounds} times in {:.1} s: one journal each, {} calls done, 0 lost",
+        "{STARTERS} processes at once, {rounds} times in {:.1} s: one journal each, {} calls \
+         done, 0 lost",
         start.elapsed().as_secs_f64(),
         rounds * STARTERS
     );
 }
 
-/// Tells three processes with three hundred pending calls to end at once. Each exits successfully and in time, and what
-/// it acknowledged is there.
+/// Tells three processes with three hundred pending calls to end at once. Each exits successfully
+/// and in time, and what it acknowledged is there.
 fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
     let (rounds, start) = (rounds(), Instant::now());
     let (mut best, mut worst, mut kept, mut unanswered) = (Duration::MAX, Duration::ZERO, 0, 0);
@@ -66,7 +68,11 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
         for (number, client) in clients.iter_mut().enumerate() {
             client.ok("init_coordination", json!({"goal": "load", "replace_goal": true}));
             let create = |call| json!({"description": "d", "id": format!("task-{number}-{call}")});
-            sent.push((0..IN_FLIGHT).map(|call| client.send("create_task", create(call))).collect::<Vec<_>>());
+            sent.push(
+                (0..IN_FLIGHT)
+                    .map(|call| client.send("create_task", create(call)))
+                    .collect::<Vec<_>>(),
+            );
         }
         // The first call was answered, so work is in progress.
         let first = clients[0].reply(sent[0].remove(0)).unwrap();
@@ -82,7 +88,9 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
         for (client, sent) in clients.iter_mut().zip(&sent) {
             for id in sent {
                 match client.reply(*id) {
-                    Some(reply) if !reply.is_error => acknowledged.push(reply.value["task"]["id"].clone()),
+                    Some(reply) if !reply.is_error => {
+                        acknowledged.push(reply.value["task"]["id"].clone())
+                    }
                     _ => unanswered += 1,
                 }
             }
@@ -90,19 +98,21 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
         // The next write meets whatever an ended process left unfinished.
         board.cli_ok("init_coordination", json!({"goal": "after", "replace_goal": true}));
         let tasks = board.tasks();
-        let lost: Vec<_> = acknowledged.iter().filter(|id| !tasks.contains_key(id.as_str().unwrap())).collect();
+        let lost: Vec<_> =
+            acknowledged.iter().filter(|id| !tasks.contains_key(id.as_str().unwrap())).collect();
         assert_eq!(lost, [&Value::Null; 0]);
         kept += acknowledged.len();
         board.assert_file_is_the_replay();
     }
     println!(
-        "{how} under load, {rounds} times three processes in {:.1} s: ended after {} to {} ms; {kept} calls \
-         acknowledged, {unanswered} not, 0 lost",
+        "{how} under load, {rounds} times three processes in {:.1} s: ended after {} to {} ms; \
+         {kept} calls acknowledged, {unanswered} not, 0 lost",
         start.elapsed().as_secs_f64(),
         best.as_millis(),
         worst.as_millis()
     );
-    // A process that does not end in time never does; a busy machine only delays some, and not for long.
+    // A process that does not end in time never does; a busy machine only delays some, and not for
+    // long.
     assert!(best < patience && worst < 4 * patience, "{best:?} at best, {worst:?} at worst");
 }
 

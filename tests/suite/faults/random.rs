@@ -1,6 +1,7 @@
-//! Random input that keeps its structure: values exchanged within valid JSON, then bytes of its text. It is used for
-//! the state file, imported files, and a client's lines; texts are made from the redaction corpus.
-//! `CALLBOARD_FUZZ_SECONDS` is the duration of each part, `CALLBOARD_SEED` the seed.
+//! Random input that keeps its structure: values exchanged within valid JSON, then bytes of its
+//! text. It is used for the state file, imported files, and a client's lines; texts are made from
+//! the redaction corpus. `CALLBOARD_FUZZ_SECONDS` is the duration of each part, `CALLBOARD_SEED`
+//! the seed.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -110,8 +111,10 @@ fn random_state_files_are_refused_or_sound() {
     );
     board.cli_ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
     board.cli_ok("claim_task", json!({"agent_id": "a"}));
-    let brokers_file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/typescript-broker/mcp-state.json");
-    let originals = [board.document(), serde_json::from_slice(&fs::read(brokers_file).unwrap()).unwrap()];
+    let brokers_file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/typescript-broker/mcp-state.json");
+    let originals =
+        [board.document(), serde_json::from_slice(&fs::read(brokers_file).unwrap()).unwrap()];
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (mut sound, mut imported, mut unsound, mut seed) = (0, 0, 0, first_seed());
     let start = Instant::now();
@@ -123,17 +126,21 @@ fn random_state_files_are_refused_or_sound() {
         fs::write(dir.path().join(STATE_FILE), &text).unwrap();
         let checked = catch_unwind(AssertUnwindSafe(|| match statefile::load(dir.path()) {
             Ok(Some(Found::Sound(document))) => (1, 0, State::from_document(*document).check()),
-            Ok(Some(Found::Foreign { document, .. })) => (0, 1, State::from_document(*document).check()),
+            Ok(Some(Found::Foreign { document, .. })) => {
+                (0, 1, State::from_document(*document).check())
+            }
             _ => (0, 0, Vec::new()),
         }));
-        let (is_sound, is_imported, wrong) = checked.unwrap_or_else(|_| panic!("seed {seed} panicked"));
+        let (is_sound, is_imported, wrong) =
+            checked.unwrap_or_else(|_| panic!("seed {seed} panicked"));
         assert_eq!(wrong, [""; 0], "seed {seed}: {}", String::from_utf8_lossy(&text));
         sound += is_sound;
         imported += is_imported;
         unsound += 1 - is_sound - is_imported;
     }
     println!(
-        "random state files: {sound} sound, {imported} imported, {unsound} refused; 0 panics, 0 broken invariants"
+        "random state files: {sound} sound, {imported} imported, {unsound} refused; 0 panics, 0 \
+         broken invariants"
     );
     assert!(imported > 0 && unsound > 0);
 }
@@ -153,7 +160,10 @@ fn random_lines_leave_the_server_and_the_board_whole() {
         json!({"jsonrpc": "2.0", "id": 0, "method": "tools/call", "params": params})
     };
     let lines = [
-        tool("create_task", json!({"description": "d", "priority": 5, "dependencies": ["t1"], "tags": ["x"]})),
+        tool(
+            "create_task",
+            json!({"description": "d", "priority": 5, "dependencies": ["t1"], "tags": ["x"]}),
+        ),
         tool(
             "create_tasks_batch",
             json!({"tasks": [{"description": "d"}, {"description": "e", "dependencies": ["#0"]}]}),
@@ -163,10 +173,19 @@ fn random_lines_leave_the_server_and_the_board_whole() {
             json!({"agent_id": "a", "role": "worker", "capabilities": ["gpu"], "max_concurrent": 2}),
         ),
         tool("claim_task", json!({"agent_id": "a", "task_id": "t1"})),
-        tool("complete_task", json!({"agent_id": "a", "task_id": "t1", "output": "o", "attempt": 1})),
-        tool("fail_task", json!({"agent_id": "a", "task_id": "t1", "error": "e", "retryable": true})),
+        tool(
+            "complete_task",
+            json!({"agent_id": "a", "task_id": "t1", "output": "o", "attempt": 1}),
+        ),
+        tool(
+            "fail_task",
+            json!({"agent_id": "a", "task_id": "t1", "error": "e", "retryable": true}),
+        ),
         tool("update_task", json!({"task_id": "t1", "priority": 3, "dependencies": []})),
-        tool("apply_batch", json!({"operations": [{"name": "add_discovery", "arguments": {"content": "c"}}]})),
+        tool(
+            "apply_batch",
+            json!({"operations": [{"name": "add_discovery", "arguments": {"content": "c"}}]}),
+        ),
         json!({"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {"_meta": meta}}),
         json!({"jsonrpc": "2.0", "id": 0, "method": "resources/read", "params": {"uri": "callboard://status", "_meta": meta}}),
     ];
@@ -181,13 +200,19 @@ fn random_lines_leave_the_server_and_the_board_whole() {
         client.write_bytes(&text);
         sent += 1;
         if sent % 8 == 0 {
-            assert!(client.try_call("get_status", json!({})).is_some_and(|reply| !reply.is_error), "near seed {seed}");
+            assert!(
+                client.try_call("get_status", json!({})).is_some_and(|reply| !reply.is_error),
+                "near seed {seed}"
+            );
         }
     }
     client.ok("create_task", json!({"id": "after", "description": "d"}));
     drop(client);
     board.cli_ok("create_task", json!({"id": "after-all", "description": "d"}));
-    println!("random lines: {sent} sent, {} events; the server lives and the board is whole", board.events().len());
+    println!(
+        "random lines: {sent} sent, {} events; the server lives and the board is whole",
+        board.events().len()
+    );
     board.assert_file_is_the_replay();
 }
 
@@ -197,8 +222,11 @@ fn random_texts_are_redacted_once() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redaction");
     let named = fs::read_to_string(data.join("named.txt")).unwrap().replace(['⟦', '⟧'], "");
     let harmless = fs::read_to_string(data.join("harmless.txt")).unwrap();
-    let pieces: Vec<_> =
-        named.lines().chain(harmless.lines()).chain(["password: hunter2", ": ", "=", "\"", " "]).collect();
+    let pieces: Vec<_> = named
+        .lines()
+        .chain(harmless.lines())
+        .chain(["password: hunter2", ": ", "=", "\"", " "])
+        .collect();
     let (mut tried, mut secrets, mut seed, start) = (0, 0, first_seed(), Instant::now());
     while start.elapsed() < seconds() {
         seed += 1;
@@ -207,8 +235,11 @@ fn random_texts_are_redacted_once() {
         for _ in 0..=dice.below(5) {
             let piece: Vec<_> = pieces[dice.below(pieces.len())].chars().collect();
             let whole = dice.below(2) == 0;
-            let (from, many) =
-                if whole { (0, piece.len()) } else { (dice.below(piece.len()), dice.below(piece.len())) };
+            let (from, many) = if whole {
+                (0, piece.len())
+            } else {
+                (dice.below(piece.len()), dice.below(piece.len()))
+            };
             text.extend(&piece[from..piece.len().min(from + many)]);
         }
         tried += 1;

@@ -1,6 +1,6 @@
-//! Exhausted resources: disk space, permission to write, file size, descriptors; and messages that are too large.
-//! `CALLBOARD_ROUNDS` is how often a disk fills up, `CALLBOARD_DESCRIPTOR_STRIDE` the distance between the limits of
-//! descriptors that are tried.
+//! Exhausted resources: disk space, permission to write, file size, descriptors; and messages that
+//! are too large. `CALLBOARD_ROUNDS` is how often a disk fills up, `CALLBOARD_DESCRIPTOR_STRIDE`
+//! the distance between the limits of descriptors that are tried.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,8 +24,10 @@ struct Mounted<'a>(&'a Path);
 impl<'a> Mounted<'a> {
     fn of(board: &'a Board) -> Option<Self> {
         board.make_dir();
-        let output =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs"]).arg(board.dir()).output();
+        let output = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs"])
+            .arg(board.dir())
+            .output();
         let failure = match output {
             Ok(output) if output.status.success() => None,
             Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
@@ -60,8 +62,8 @@ impl Load {
     }
 }
 
-/// Creates tasks, with a read after each, until told to stop. Returns the acknowledged tasks, and why others were
-/// refused.
+/// Creates tasks, with a read after each, until told to stop. Returns the acknowledged tasks, and
+/// why others were refused.
 fn work(mut client: Client, writer: usize, load: &Load) -> (Vec<String>, BTreeSet<String>) {
     let (mut acknowledged, mut reasons) = (Vec::new(), BTreeSet::new());
     for number in 0.. {
@@ -109,12 +111,13 @@ fn under_load(broken: &str, break_it: impl Fn(&Board), mend_it: impl Fn(&Board))
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
     let reasons: BTreeSet<_> = told.iter().flat_map(|(_, reasons)| reasons).collect();
-    let acknowledged: BTreeSet<_> = told.iter().flat_map(|(acknowledged, _)| acknowledged.iter().cloned()).collect();
+    let acknowledged: BTreeSet<_> =
+        told.iter().flat_map(|(acknowledged, _)| acknowledged.iter().cloned()).collect();
     let tasks: BTreeSet<_> = board.tasks().into_keys().collect();
     let (created, refused) = (load.created.into_inner(), load.refused.into_inner());
     println!(
-        "{broken}, {rounds} times under {WRITERS} processes: {created} calls done, {refused} refused, {} reads of which {} \
-         failed; {} lost, {} done though refused; {reasons:#?}",
+        "{broken}, {rounds} times under {WRITERS} processes: {created} calls done, {refused} \
+         refused, {} reads of which {} failed; {} lost, {} done though refused; {reasons:#?}",
         load.read.into_inner(),
         load.bad_reads.load(Ordering::SeqCst),
         acknowledged.difference(&tasks).count(),
@@ -131,9 +134,14 @@ fn disk_that_fills_up_under_load_stops_writes_only_until_there_is_space() {
         // Also takes the space that others free meanwhile.
         let filler = board.file("filler");
         let _ = fs::write(&filler, vec![0; 8 << 20]);
-        assert!(filler.metadata().is_ok_and(|metadata| metadata.len() < 8 << 20), "the disk is full");
+        assert!(
+            filler.metadata().is_ok_and(|metadata| metadata.len() < 8 << 20),
+            "the disk is full"
+        );
     };
-    under_load("a disk filled up and freed", fill, |board| fs::remove_file(board.file("filler")).unwrap());
+    under_load("a disk filled up and freed", fill, |board| {
+        fs::remove_file(board.file("filler")).unwrap()
+    });
 }
 
 #[test]
@@ -143,13 +151,18 @@ fn restore_without_room_leaves_nothing_and_says_what_it_takes() {
     let board = Board::new();
     let mut client = board.mcp();
     (0..40).for_each(|number| {
-        drop(client.ok("create_task", json!({"id": format!("t{number}"), "description": "x".repeat(4_000)})))
+        drop(client.ok(
+            "create_task",
+            json!({"id": format!("t{number}"), "description": "x".repeat(4_000)}),
+        ))
     });
     drop(client);
     let backup = board.base().join("b.backup");
     assert!(board.finish(board.command().arg("backup").arg(&backup)).status.success());
     let names = || {
-        let names = fs::read_dir(full.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = fs::read_dir(full.dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let own = ["lock", "state-lock", "run", ".gitignore", "logs"];
         names.filter(|name| !own.contains(&name.as_str())).collect::<Vec<_>>()
     };
@@ -162,7 +175,8 @@ fn restore_without_room_leaves_nothing_and_says_what_it_takes() {
             break;
         }
         assert_eq!(names(), Vec::<String>::new(), "with {room} kB");
-        let says = ["make room there", "disk is full"].iter().any(|part| restored.stderr.contains(part));
+        let says =
+            ["make room there", "disk is full"].iter().any(|part| restored.stderr.contains(part));
         assert!(says, "with {room} kB: {}", restored.stderr);
         failed += 1;
     }
@@ -174,7 +188,11 @@ fn restore_without_room_leaves_nothing_and_says_what_it_takes() {
 fn limited(board: &Board, limit: &str) -> Client {
     let mut shell = Command::new("sh");
     let line = format!("{limit}; exec {} mcp", env!("CARGO_BIN_EXE_callboard"));
-    shell.args(["-c", &line]).current_dir(board.base()).env("COORDINATION_DIR", board.dir()).env("HOME", board.base());
+    shell
+        .args(["-c", &line])
+        .current_dir(board.base())
+        .env("COORDINATION_DIR", board.dir())
+        .env("HOME", board.base());
     Client::start(shell.process_group(0))
 }
 
@@ -205,7 +223,12 @@ fn file_that_may_not_grow_is_an_error_and_not_the_end() {
     drop(client);
     board.cli_ok("create_task", json!({"id": "after", "description": "d"}));
     let tasks: BTreeSet<_> = board.tasks().into_keys().filter(|id| id != "after").collect();
-    println!("file size limit: {} acknowledged, then {}: {}", acknowledged.len(), refused.code(), refused.text);
+    println!(
+        "file size limit: {} acknowledged, then {}: {}",
+        acknowledged.len(),
+        refused.code(),
+        refused.text
+    );
     assert_eq!(tasks, acknowledged.into_iter().collect());
     board.assert_file_is_the_replay();
 }
@@ -224,7 +247,11 @@ fn process_without_descriptors_refuses_and_says_so() {
                 None => mute += 1,
                 Some(reply) if reply.is_error => {
                     assert!(!reply.text.is_empty());
-                    refused.insert(format!("{}: {}", reply.code(), reply.text.replace(path(board.base()), "")));
+                    refused.insert(format!(
+                        "{}: {}",
+                        reply.code(),
+                        reply.text.replace(path(board.base()), "")
+                    ));
                 }
                 Some(_) => drop(acknowledged.insert(id)),
             }
@@ -236,7 +263,10 @@ fn process_without_descriptors_refuses_and_says_so() {
         assert_eq!(tasks, acknowledged, "with {descriptors} descriptors");
         board.assert_file_is_the_replay();
     }
-    println!("few descriptors: {answered} calls done and there, {mute} without an answer, refusals {refused:#?}");
+    println!(
+        "few descriptors: {answered} calls done and there, {mute} without an answer, refusals \
+         {refused:#?}"
+    );
     assert!(answered > 0 && mute + refused.len() > 0);
 }
 
@@ -293,7 +323,11 @@ fn nesting_of_a_hundred_thousand_levels_is_refused() {
     // As a command-line argument, whose size the system limits to 128 kB.
     let nested = format!("{{\"a\":{}1{}}}", "[".repeat(30_000), "]".repeat(30_000));
     let refused = board.finish(board.command().args(["--json", "call", "create_task", &nested]));
-    assert!(!refused.status.success() && !refused.stderr.contains("panicked"), "{}", refused.stderr);
+    assert!(
+        !refused.status.success() && !refused.stderr.contains("panicked"),
+        "{}",
+        refused.stderr
+    );
     client.close_input();
     assert!(client.ends_within(PATIENCE).0.success());
 }
@@ -311,7 +345,11 @@ fn the_doctor_finds_that_there_is_no_room() {
     assert_eq!(writing(&doctor())["verdict"], "ok");
     let _ = fs::write(board.file("filler"), vec![0; 8 << 20]);
     let report = doctor();
-    assert_eq!((&report["healthy"], &writing(&report)["verdict"]), (&json!(false), &json!("fail")), "{report}");
+    assert_eq!(
+        (&report["healthy"], &writing(&report)["verdict"]),
+        (&json!(false), &json!("fail")),
+        "{report}"
+    );
     assert!(writing(&report)["found"].as_str().unwrap().contains("no room"), "{report}");
 }
 
@@ -320,15 +358,25 @@ fn repair_that_has_no_room_for_its_backup_leaves_nothing_of_it() {
     let board = Board::new();
     let Some(_mounted) = Mounted::of(&board) else { return };
     for number in 0..40 {
-        board.cli_ok("create_task", json!({"id": format!("t{number}"), "description": "x".repeat(4_000)}));
+        board.cli_ok(
+            "create_task",
+            json!({"id": format!("t{number}"), "description": "x".repeat(4_000)}),
+        );
     }
     fs::write(board.file("journal.db"), "damaged").unwrap();
     let names = || {
-        let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names = fs::read_dir(board.dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.collect::<BTreeSet<_>>()
     };
     let _ = fs::write(board.file("filler"), vec![0; 8 << 20]);
-    fs::OpenOptions::new().write(true).open(board.file("filler")).unwrap().set_len(4 << 20).unwrap();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(board.file("filler"))
+        .unwrap()
+        .set_len(4 << 20)
+        .unwrap();
     let before = names();
     let repair = || board.finish(board.command().args(["doctor", "--repair"]));
     let failed = repair();
@@ -361,9 +409,12 @@ fn the_doctor_finds_what_this_user_cannot_write() {
         command.arg(callboard.get_program()).args(["--json", "doctor"]);
         board.finish(&mut command).value()
     };
-    let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let allow =
+        |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     assert_eq!(report()["healthy"], true);
-    for (name, mode, usual) in [("journal.db", 0o400, 0o600), ("lock", 0o400, 0o600), ("", 0o500, 0o700)] {
+    for (name, mode, usual) in
+        [("journal.db", 0o400, 0o600), ("lock", 0o400, 0o600), ("", 0o500, 0o700)]
+    {
         allow(&board.file(name), mode);
         let found = report();
         allow(&board.file(name), usual);
@@ -381,19 +432,27 @@ fn the_doctor_finds_what_this_user_cannot_write() {
 fn full_disk_of_small_blocks_ends_no_process() {
     let board = Board::with_policy("");
     let blocks = ["-b", "1024", "-m", "0", "-O", "^has_journal"];
-    let Some(_mounted) = power::Mounted::under(&board, &board.base().join("image"), 8, &blocks) else { return };
+    let Some(_mounted) = power::Mounted::under(&board, &board.base().join("image"), 8, &blocks)
+    else {
+        return;
+    };
     board.cli_ok("create_task", json!({"description": "d"}));
     let mut fillers = (0..).map(|number| board.file(&format!("filler-{number}")));
     for size in [1 << 20, 1 << 10] {
         while fs::write(fillers.next().unwrap(), vec![0; size]).is_ok() {}
     }
     let backup = board.base().join("b.backup");
-    for arguments in [&["status"][..], &["snapshot", "create"], &["backup", path(&backup)], &["add", "x"]] {
+    for arguments in
+        [&["status"][..], &["snapshot", "create"], &["backup", path(&backup)], &["add", "x"]]
+    {
         let finished = board.finish(board.command().args(arguments));
         assert_eq!(finished.status.code(), Some(3), "{arguments:?}: {}", finished.stderr);
         assert!(finished.stderr.contains("no space is left"), "{}", finished.stderr);
     }
-    assert_eq!(writing(&board.finish(board.command().args(["--json", "doctor"])).value())["verdict"], "fail");
+    assert_eq!(
+        writing(&board.finish(board.command().args(["--json", "doctor"])).value())["verdict"],
+        "fail"
+    );
     fs::remove_file(board.file("filler-0")).unwrap();
     board.cli_ok("create_task", json!({"description": "d"}));
     board.assert_file_is_the_replay();

@@ -1,5 +1,5 @@
-//! The N-th system call fails, for every N in a script of fifty operations. `CALLBOARD_SYSCALL_STRIDE` is the distance
-//! between the N that are tried; 1 tries all.
+//! The N-th system call fails, for every N in a script of fifty operations.
+//! `CALLBOARD_SYSCALL_STRIDE` is the distance between the N that are tried; 1 tries all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,8 +17,8 @@ use crate::harness::{Board, Client, PATIENCE, STATE_FILE, size, until};
 
 const EVERYDAY_STRIDE: usize = 151;
 
-/// A system call, whether it is counted only on the board's files (because other files use it, too), and the faults
-/// that strace injects.
+/// A system call, whether it is counted only on the board's files (because other files use it,
+/// too), and the faults that strace injects.
 const FAULTS: [(&str, bool, &[&str]); 10] = [
     // `retval=0` is a short write that takes no bytes.
     ("write", true, &["error=EIO", "error=ENOSPC", "retval=0", "signal=SIGKILL"]),
@@ -27,7 +27,11 @@ const FAULTS: [(&str, bool, &[&str]); 10] = [
     ("fsync", false, &["error=EIO", "error=ENOSPC", "signal=SIGKILL"]),
     ("rename", false, &["error=EIO", "error=ENOSPC", "error=EROFS", "signal=SIGKILL"]),
     ("renameat2", false, &["error=EIO", "error=EINVAL", "error=EROFS", "signal=SIGKILL"]),
-    ("openat", true, &["error=EIO", "error=ENOSPC", "error=EROFS", "error=EMFILE", "signal=SIGKILL"]),
+    (
+        "openat",
+        true,
+        &["error=EIO", "error=ENOSPC", "error=EROFS", "error=EMFILE", "signal=SIGKILL"],
+    ),
     ("ftruncate", false, &["error=EIO", "error=EROFS", "signal=SIGKILL"]),
     ("unlink", false, &["error=EIO", "error=EROFS", "signal=SIGKILL"]),
     ("flock", false, &["error=EIO", "error=ENOLCK", "signal=SIGKILL"]),
@@ -53,8 +57,11 @@ fn script() -> Vec<(&'static str, Value)> {
         ("register_agent", json!({"agent_id": "a", "role": "worker", "max_concurrent": 9})),
         ("register_agent", json!({"agent_id": "b", "role": "worker", "max_concurrent": 9})),
     ];
-    calls.extend((0..10).map(|task| ("create_task", json!({"id": format!("t{task}"), "description": "d"}))));
-    let drafts: Vec<_> = (0..3).map(|task| json!({"id": format!("b{task}"), "description": "d"})).collect();
+    calls.extend(
+        (0..10).map(|task| ("create_task", json!({"id": format!("t{task}"), "description": "d"}))),
+    );
+    let drafts: Vec<_> =
+        (0..3).map(|task| json!({"id": format!("b{task}"), "description": "d"})).collect();
     calls.push(("create_tasks_batch", json!({"tasks": drafts, "idempotency_key": "k"})));
     calls.push(("add_discovery", json!({"agent_id": "a", "content": "found"})));
     for task in 0..7 {
@@ -62,10 +69,16 @@ fn script() -> Vec<(&'static str, Value)> {
         calls.push(("claim_task", json!({"agent_id": agent, "task_id": task})));
         calls.push(("start_task", json!({"agent_id": agent, "task_id": task})));
         calls.push(("heartbeat", json!({"agent_id": agent, "task_id": task, "note": "half way"})));
-        calls.push(("complete_task", json!({"agent_id": agent, "task_id": task, "output": format!("did {task}")})));
+        calls.push((
+            "complete_task",
+            json!({"agent_id": agent, "task_id": task, "output": format!("did {task}")}),
+        ));
     }
     calls.push(("claim_task", json!({"agent_id": "a", "task_id": "t7"})));
-    calls.push(("fail_task", json!({"agent_id": "a", "task_id": "t7", "error": "e", "retryable": false})));
+    calls.push((
+        "fail_task",
+        json!({"agent_id": "a", "task_id": "t7", "error": "e", "retryable": false}),
+    ));
     calls.push(("claim_task", json!({"agent_id": "a", "task_id": "t8"})));
     calls.push(("cancel_task", json!({"task_id": "t9", "reason": "r"})));
     calls.push(("update_task", json!({"task_id": "t8", "priority": 1})));
@@ -127,7 +140,8 @@ fn start(board: &Board, point: &Point, log: &str) -> Client {
     let mut line = format!("exec strace -f -y {filter} -qq -o '{log}' -e trace={}", point.call);
     if point.on_board_only {
         FILES.iter().for_each(|name| {
-            line += &format!(" -P '{}'", board.file(name).display().to_string().trim_end_matches('/'))
+            line +=
+                &format!(" -P '{}'", board.file(name).display().to_string().trim_end_matches('/'))
         });
     }
     if !point.fault.is_empty() {
@@ -188,7 +202,11 @@ fn count(point: &Point) -> usize {
     let told = play(&board, point, log.to_str().unwrap());
     assert!(told.errors.is_empty() && !told.died, "{:?}", told.errors);
     let mut by_thread = BTreeMap::<String, usize>::new();
-    for line in fs::read_to_string(log).unwrap().lines().filter(|line| line.contains(&format!("{}(", point.call))) {
+    for line in fs::read_to_string(log)
+        .unwrap()
+        .lines()
+        .filter(|line| line.contains(&format!("{}(", point.call)))
+    {
         *by_thread.entry(line.split(' ').next().unwrap().to_owned()).or_default() += 1;
     }
     by_thread.into_values().max().unwrap_or(0)
@@ -217,12 +235,15 @@ fn verify(board: &Board, told: &Told) -> Vec<String> {
             wrong.push(format!("{id} was acknowledged as {status} and is {found:?}"));
         }
     }
-    for id in told.unsure.iter().filter(|id| told.status.contains_key(*id) && !tasks.contains_key(*id)) {
+    for id in
+        told.unsure.iter().filter(|id| told.status.contains_key(*id) && !tasks.contains_key(*id))
+    {
         wrong.push(format!("{id} was acknowledged and is not there"));
     }
     let stray = told.not_created.iter().filter(|id| tasks.contains_key(*id));
     wrong.extend(stray.map(|id| format!("{id} was refused ({:?}) and is there", told.errors)));
-    let kept: Vec<PathBuf> = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let kept: Vec<PathBuf> =
+        fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path()).collect();
     wrong.extend(
         kept.iter()
             .filter(|path| path.to_string_lossy().contains("quarantined"))
@@ -242,11 +263,16 @@ fn the_nth_system_call_may_fail_for_any_n() {
     let mut points = Vec::new();
     let mut reached = Vec::new();
     for (call, on_board_only, faults) in FAULTS {
-        let times = count(&Point { call, on_board_only, fault: String::new(), killed_after: false });
+        let times =
+            count(&Point { call, on_board_only, fault: String::new(), killed_after: false });
         reached.push(format!("{call} {times}"));
         for fault in faults {
-            let point =
-                |n, killed_after| Point { call, on_board_only, fault: format!("{fault}:when={n}"), killed_after };
+            let point = |n, killed_after| Point {
+                call,
+                on_board_only,
+                fault: format!("{fault}:when={n}"),
+                killed_after,
+            };
             points.extend((1..=times).map(|n| point(n, n % 2 == 0)));
         }
     }
@@ -266,10 +292,16 @@ fn the_nth_system_call_may_fail_for_any_n() {
                     let log = board.base().join("log");
                     let told = play(&board, point, log.to_str().unwrap());
                     let traced = fs::read_to_string(&log).unwrap();
-                    hit.fetch_add(usize::from(traced.contains("INJECTED") || told.died), Ordering::SeqCst);
+                    hit.fetch_add(
+                        usize::from(traced.contains("INJECTED") || told.died),
+                        Ordering::SeqCst,
+                    );
                     died.fetch_add(usize::from(told.died), Ordering::SeqCst);
                     refused.fetch_add(usize::from(!told.errors.is_empty()), Ordering::SeqCst);
-                    recovered.fetch_add(usize::from(told.last_was_answered && !told.died), Ordering::SeqCst);
+                    recovered.fetch_add(
+                        usize::from(told.last_was_answered && !told.died),
+                        Ordering::SeqCst,
+                    );
                     for (code, text) in &told.errors {
                         let mut codes = codes.lock().unwrap();
                         codes.entry(code.clone()).or_insert_with(|| (0, text.clone())).0 += 1;
@@ -281,7 +313,10 @@ fn the_nth_system_call_may_fail_for_any_n() {
                         point.fault,
                         if point.killed_after { "and killed" } else { "" }
                     );
-                    wrong.lock().unwrap().extend(found.into_iter().map(|one| format!("{name}: {one}")));
+                    wrong
+                        .lock()
+                        .unwrap()
+                        .extend(found.into_iter().map(|one| format!("{name}: {one}")));
                 }
             });
         }
@@ -293,8 +328,8 @@ fn the_nth_system_call_may_fail_for_any_n() {
         println!("{times} runs answered {code}: {text}");
     }
     println!(
-        "{} of {all} system calls failed in {:.0} s ({hit} hit): {died} runs died of it, {refused} refused a call, {recovered} \
-         went on to the end; {} violations",
+        "{} of {all} system calls failed in {:.0} s ({hit} hit): {died} runs died of it, \
+         {refused} refused a call, {recovered} went on to the end; {} violations",
         points.len(),
         start.elapsed().as_secs_f64(),
         wrong.len()
@@ -323,11 +358,16 @@ fn save_in_place_while_the_file_is_copied_leaves_it_whole_and_is_taken_over() {
     fs::write(board.file(STATE_FILE), edited.to_string()).unwrap();
     client.reply(copying).unwrap().ok();
     assert!(fs::read_to_string(&log).unwrap().contains("DELAYED"));
-    assert!(board.document()["seq"].as_u64() >= Some(3), "it is valid and shows what was acknowledged");
+    assert!(
+        board.document()["seq"].as_u64() >= Some(3),
+        "it is valid and shows what was acknowledged"
+    );
     for task in ["t3", "t4"] {
         client.ok("create_task", json!({"id": task, "description": "d"}));
     }
-    until(PATIENCE, "the edit is taken over", || (board.document()["goal"] == "by hand").then_some(()));
+    until(PATIENCE, "the edit is taken over", || {
+        (board.document()["goal"] == "by hand").then_some(())
+    });
     assert_eq!(board.tasks().len(), 4);
     board.assert_file_is_the_replay();
 }
@@ -340,8 +380,12 @@ fn edit_that_cannot_be_kept_stays_until_it_can() {
     }
     let board = Board::new();
     board.cli_ok("init_coordination", json!({"goal": "the goal", "replace_goal": true}));
-    let point =
-        Point { call: "rename", on_board_only: false, fault: "error=ENOSPC:when=2+".to_owned(), killed_after: false };
+    let point = Point {
+        call: "rename",
+        on_board_only: false,
+        fault: "error=ENOSPC:when=2+".to_owned(),
+        killed_after: false,
+    };
     let log = board.base().join("log");
     let mut client = start(&board, &point, log.to_str().unwrap());
     client.ok("get_status", json!({}));
@@ -355,9 +399,13 @@ fn edit_that_cannot_be_kept_stays_until_it_can() {
     }
     client.close_input();
     client.ends_within(PATIENCE);
-    let failed = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains("ENOSPC")).count();
+    let failed =
+        fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains("ENOSPC")).count();
     assert!(failed > 1, "to be kept it was renamed {failed} times");
-    assert_eq!(board.cli_ok("create_task", json!({"id": "t4", "description": "d"}))["success"], true);
+    assert_eq!(
+        board.cli_ok("create_task", json!({"id": "t4", "description": "d"}))["success"],
+        true
+    );
     assert_eq!(board.document()["goal"], "by hand");
     assert_eq!(board.tasks().len(), 4);
     board.assert_file_is_the_replay();
@@ -372,7 +420,12 @@ fn damaged_journal_is_moved_aside_when_the_state_file_that_is_gone_on_from_is_du
     let board = Board::new();
     board.cli_ok("create_task", json!({"id": "t1", "description": "d"}));
     fs::write(board.file("journal.db"), vec![b'x'; 10_000]).unwrap();
-    let point = Point { call: "fsync,rename", on_board_only: false, fault: String::new(), killed_after: false };
+    let point = Point {
+        call: "fsync,rename",
+        on_board_only: false,
+        fault: String::new(),
+        killed_after: false,
+    };
     let log = board.base().join("log");
     let mut client = start(&board, &point, log.to_str().unwrap());
     client.ok("get_status", json!({}));
@@ -399,8 +452,10 @@ fn play_at_once(board: &Board, point: &Point) -> (Told, usize, bool) {
     let mut client = start(board, point, log.to_str().unwrap());
     let (mut told, mut asked) = (Told::default(), 0);
     for wave in 0..WAVES {
-        let drafts = (0..AT_ONCE).map(|task| json!({"id": format!("t{wave}-{task}"), "description": "d"}));
-        let sent: Vec<_> = drafts.map(|draft| (client.send("create_task", draft.clone()), draft)).collect();
+        let drafts =
+            (0..AT_ONCE).map(|task| json!({"id": format!("t{wave}-{task}"), "description": "d"}));
+        let sent: Vec<_> =
+            drafts.map(|draft| (client.send("create_task", draft.clone()), draft)).collect();
         asked += sent.len();
         let mut refused = false;
         for (id, draft) in sent {
@@ -409,16 +464,24 @@ fn play_at_once(board: &Board, point: &Point) -> (Told, usize, bool) {
             if reply.is_error {
                 told.errors.insert(reply.code().to_owned(), reply.text.clone());
             }
-            told.hear("create_task", &draft, if reply.is_error { Err(reply.code()) } else { Ok(()) });
+            told.hear(
+                "create_task",
+                &draft,
+                if reply.is_error { Err(reply.code()) } else { Ok(()) },
+            );
         }
         if refused && point.killed_after {
             break;
         }
     }
     let traced = fs::read_to_string(&log).unwrap();
-    let failed = traced.lines().filter(|line| line.contains("INJECTED")).filter_map(|line| line.split(' ').next());
-    let is_syncer =
-        |thread: &str| fs::read_to_string(format!("/proc/{thread}/comm")).is_ok_and(|name| name == "syncer\n");
+    let failed = traced
+        .lines()
+        .filter(|line| line.contains("INJECTED"))
+        .filter_map(|line| line.split(' ').next());
+    let is_syncer = |thread: &str| {
+        fs::read_to_string(format!("/proc/{thread}/comm")).is_ok_and(|name| name == "syncer\n")
+    };
     let hit = failed.filter(|thread| is_syncer(thread)).count() > 0;
     if point.killed_after {
         kill_process_group(client_group(&client), Signal::KILL).unwrap();
@@ -434,24 +497,40 @@ fn sync_that_fails_for_many_calls_at_once_loses_none_that_was_acknowledged() {
         return;
     }
     let mut hits = 0;
-    for fault in ["error=EIO:when=1", "error=EIO:when=2", "error=ENOSPC:when=3", "error=EIO:when=2+"] {
+    for fault in
+        ["error=EIO:when=1", "error=EIO:when=2", "error=ENOSPC:when=3", "error=EIO:when=2+"]
+    {
         for killed_after in [false, true] {
             let board = Board::new();
-            let point = Point { call: "fdatasync", on_board_only: false, fault: fault.to_owned(), killed_after };
+            let point = Point {
+                call: "fdatasync",
+                on_board_only: false,
+                fault: fault.to_owned(),
+                killed_after,
+            };
             let (told, asked, hit) = play_at_once(&board, &point);
             let wrong = verify(&board, &told);
             assert_eq!(wrong, [""; 0], "{fault}, killed: {killed_after}");
-            let (known, refused, unknown) = (told.status.len(), told.not_created.len(), told.unsure.len());
-            println!("{fault}, killed: {killed_after}: {known} acknowledged, {refused} refused, {unknown} unknown");
+            let (known, refused, unknown) =
+                (told.status.len(), told.not_created.len(), told.unsure.len());
+            println!(
+                "{fault}, killed: {killed_after}: {known} acknowledged, {refused} refused, \
+                 {unknown} unknown"
+            );
             let errors = told.errors;
-            // What one sync does not make durable, a checkpoint does; if all fail, nothing is durable. What is refused
-            // was not written: a log's first commit syncs its header, and fails then.
-            match fault.ends_with('+') {
-                true => assert!(unknown > 0 && known <= 2 * AT_ONCE, "{known} of {asked} acknowledged: {errors:?}"),
-                false => assert!(
+            // What one sync does not make durable, a checkpoint does; if all fail, nothing is
+            // durable. What is refused was not written: a log's first commit syncs its
+            // header, and fails then.
+            if fault.ends_with('+') {
+                assert!(
+                    unknown > 0 && known <= 2 * AT_ONCE,
+                    "{known} of {asked} acknowledged: {errors:?}"
+                )
+            } else {
+                assert!(
                     unknown == 0 && known + refused == asked && refused <= AT_ONCE,
                     "{known} of {asked} acknowledged, {refused} refused: {errors:?}"
-                ),
+                )
             }
             hits += usize::from(hit);
         }

@@ -10,7 +10,7 @@ use super::Board;
 
 impl Board {
     /// Makes calls as a one-shot command did, `age` ago.
-    pub fn called_earlier(&self, age: Duration, calls: &[(&'static str, Value)]) {
+    pub(crate) fn called_earlier(&self, age: Duration, calls: &[(&'static str, Value)]) {
         let then = SystemClock.wall() - i64::try_from(age.as_millis()).unwrap();
         let handle = participant::spawn(Options {
             dir: self.dir().to_owned(),
@@ -25,7 +25,9 @@ impl Board {
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for (operation, arguments) in calls {
-            runtime.block_on(handle.call(operation, arguments.clone(), &Caller::default())).unwrap();
+            runtime
+                .block_on(handle.call(operation, arguments.clone(), &Caller::default()))
+                .unwrap();
         }
     }
 }

@@ -20,12 +20,20 @@ fn host_that_is_not_listed_is_refused() {
     let board = Board::new();
     let server = Server::on(&board);
     let port = server.address.port();
-    let foreign = ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0"];
+    let foreign = [
+        "evil.example",
+        "evil.example:80",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "0.0.0.0",
+    ];
     for host in foreign {
         refused(&server, 403, |request| request.header("Host", host));
     }
     refused(&server, 403, |request| request.header("Host", &format!("evil.example:{port}")));
-    refused(&server, 403, |request| request.header("Host", &format!("localhost:{port}@evil.example")));
+    refused(&server, 403, |request| {
+        request.header("Host", &format!("localhost:{port}@evil.example"))
+    });
 }
 
 #[test]
@@ -53,7 +61,8 @@ fn foreign_authority_in_the_request_line_is_refused_whatever_the_host() {
 #[test]
 fn host_that_the_owner_allows_is_admitted() {
     let board = Board::new();
-    let server = Server::with(&board, &["--allow-host", "board.example", "--allow-host", "10.0.0.7"], &[]);
+    let server =
+        Server::with(&board, &["--allow-host", "board.example", "--allow-host", "10.0.0.7"], &[]);
     for host in ["board.example", "board.example:8425", "10.0.0.7:8425", "localhost"] {
         admitted(&server, |request| request.header("Host", host));
     }
@@ -67,7 +76,9 @@ fn origin_of_the_server_itself_is_admitted() {
     let port = server.address.port();
     admitted(&server, |request| request.header("Origin", &format!("http://127.0.0.1:{port}")));
     let local = format!("localhost:{port}");
-    admitted(&server, |request| request.header("Host", &local).header("Origin", &format!("http://{local}")));
+    admitted(&server, |request| {
+        request.header("Host", &local).header("Origin", &format!("http://{local}"))
+    });
 }
 
 #[test]
@@ -76,8 +87,15 @@ fn foreign_origin_is_refused() {
     let server = Server::on(&board);
     let own = server.announced["url"].as_str().unwrap().to_owned();
     let other_port = format!("http://127.0.0.1:{}", server.address.port().wrapping_add(1));
-    let foreign =
-        ["https://evil.example", "null", "", &other_port, "http://localhost", "file://", "chrome-extension://x"];
+    let foreign = [
+        "https://evil.example",
+        "null",
+        "",
+        &other_port,
+        "http://localhost",
+        "file://",
+        "chrome-extension://x",
+    ];
     for origin in foreign {
         refused(&server, 403, |request| request.header("Origin", origin));
     }
@@ -90,16 +108,25 @@ fn several_origins_are_refused_when_one_is_foreign() {
     let board = Board::new();
     let server = Server::on(&board);
     let own = server.announced["url"].as_str().unwrap().to_owned();
-    refused(&server, 403, |request| request.header("Origin", &own).and_header("Origin", "https://evil.example"));
-    refused(&server, 403, |request| request.header("Origin", "https://evil.example").and_header("Origin", &own));
-    refused(&server, 403, |request| request.header("Origin", &format!("{own} https://evil.example")));
-    refused(&server, 403, |request| request.header("Origin", &format!("{own}, https://evil.example")));
+    refused(&server, 403, |request| {
+        request.header("Origin", &own).and_header("Origin", "https://evil.example")
+    });
+    refused(&server, 403, |request| {
+        request.header("Origin", "https://evil.example").and_header("Origin", &own)
+    });
+    refused(&server, 403, |request| {
+        request.header("Origin", &format!("{own} https://evil.example"))
+    });
+    refused(&server, 403, |request| {
+        request.header("Origin", &format!("{own}, https://evil.example"))
+    });
 }
 
 #[test]
 fn origin_that_the_owner_allows_is_admitted() {
     let board = Board::new();
-    let allowed = ["--allow-origin", "https://ide.example", "--allow-origin", "vscode-webview://panel"];
+    let allowed =
+        ["--allow-origin", "https://ide.example", "--allow-origin", "vscode-webview://panel"];
     let server = Server::with(&board, &allowed, &[]);
     for origin in [allowed[1], allowed[3]] {
         admitted(&server, |request| request.header("Origin", origin));
@@ -147,7 +174,9 @@ fn wrong_token_is_refused() {
         } else {
             let statuses: Vec<_> = ways_in(&server)
                 .into_iter()
-                .map(|(_, request)| status(&server, &request.header("Authorization", authorization)))
+                .map(|(_, request)| {
+                    status(&server, &request.header("Authorization", authorization))
+                })
                 .collect();
             assert!(statuses.iter().all(|status| matches!(status, 401 | 431)), "{statuses:?}");
         }
@@ -165,10 +194,14 @@ fn token_anywhere_but_in_its_header_is_refused() {
             request.without("Authorization").at(&path)
         });
     }
-    refused(&server, 401, |request| request.without("Authorization").header("Cookie", &format!("token={token}")));
+    refused(&server, 401, |request| {
+        request.without("Authorization").header("Cookie", &format!("token={token}"))
+    });
     refused(&server, 401, |request| request.without("Authorization").header("X-Token", &token));
     refused(&server, 401, |request| {
-        request.without("Authorization").header("Sec-WebSocket-Protocol", &format!("bearer, {token}"))
+        request
+            .without("Authorization")
+            .header("Sec-WebSocket-Protocol", &format!("bearer, {token}"))
     });
 }
 
@@ -184,19 +217,29 @@ fn scheme_of_the_token_is_read_in_any_case() {
 fn host_and_origin_are_judged_before_the_token() {
     let board = Board::new();
     let server = Server::on(&board);
-    refused(&server, 403, |request| request.header("Host", "evil.example").without("Authorization"));
-    refused(&server, 403, |request| request.header("Origin", "null").header("Authorization", "Bearer 0"));
+    refused(&server, 403, |request| {
+        request.header("Host", "evil.example").without("Authorization")
+    });
+    refused(&server, 403, |request| {
+        request.header("Origin", "null").header("Authorization", "Bearer 0")
+    });
 }
 
 #[test]
 fn post_that_is_not_json_is_refused() {
     let board = Board::new();
     let server = Server::on(&board);
-    let kinds =
-        ["text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "multipart/form-data", ""];
+    let kinds = [
+        "text/plain",
+        "text/plain;charset=UTF-8",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "",
+    ];
     for door in Door::ALL {
         for kind in kinds {
-            let create = door.call(&server, 1, "create_task", &json!({"description": "d", "id": "forged"}));
+            let create =
+                door.call(&server, 1, "create_task", &json!({"description": "d", "id": "forged"}));
             let posted = status(&server, &create.clone().header("Content-Type", kind));
             assert_eq!(posted, 415, "{door:?} {kind}");
             assert_eq!(status(&server, &create.without("Content-Type")), 415, "{door:?}");
@@ -204,7 +247,11 @@ fn post_that_is_not_json_is_refused() {
         assert!(door.ask(&server, "get_task", &json!({"task_id": "forged"})).is_error);
         let request = door.call(&server, 1, "get_status", &json!({}));
         for kind in ["application/json; charset=utf-8", "Application/JSON"] {
-            assert_eq!(status(&server, &request.clone().header("Content-Type", kind)), 200, "{door:?} {kind}");
+            assert_eq!(
+                status(&server, &request.clone().header("Content-Type", kind)),
+                200,
+                "{door:?} {kind}"
+            );
         }
     }
 }
@@ -216,7 +263,11 @@ fn listening_beyond_this_machine_needs_its_own_word() {
         let (mut command, log) = serve(&board, &["--listen", address]);
         let output = command.output().unwrap();
         let said = std::fs::read_to_string(log).unwrap();
-        assert!(!output.status.success() && output.stdout.is_empty(), "{address}: {}", output.status);
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{address}: {}",
+            output.status
+        );
         assert!(said.contains("--allow-remote"), "{said}");
     }
 }
@@ -239,7 +290,10 @@ fn health_is_told_without_the_token_and_nothing_else_is() {
         let answer = server.ask(&server.request("GET", path).without("Authorization"));
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         let text = answer.text();
-        assert!(!text.contains(&server.token) && !text.contains(board.dir().to_str().unwrap()), "{text}");
+        assert!(
+            !text.contains(&server.token) && !text.contains(board.dir().to_str().unwrap()),
+            "{text}"
+        );
     }
     for path in ["/serve.token", "/mcp/", "/rpc/", "/RPC", "//rpc", "/%72pc", "/mcp/../rpc", "/"] {
         let create = server.rpc(1, "create_task", &json!({"description": "d", "id": "forged"}));
@@ -256,8 +310,11 @@ fn websocket_serves_whoever_was_admitted() {
     let mut socket = WebSocket::open(&server);
     socket.send(1, "get_status", &json!({}));
     assert!(socket.answer(1)["result"].is_object());
-    let rejected: [(u16, &str, &str); 3] =
-        [(403, "Origin", "https://evil.example"), (403, "Host", "evil.example"), (401, "Authorization", "Bearer 0")];
+    let rejected: [(u16, &str, &str); 3] = [
+        (403, "Origin", "https://evil.example"),
+        (403, "Host", "evil.example"),
+        (401, "Authorization", "Bearer 0"),
+    ];
     for (expected, name, value) in rejected {
         assert_eq!(status(&server, &server.upgrade().header(name, value)), expected, "{name}");
     }
@@ -267,7 +324,8 @@ fn websocket_serves_whoever_was_admitted() {
 fn caller_of_a_request_is_who_its_header_says_and_nobody_without_it() {
     let board = Board::new();
     let server = Server::on(&board);
-    let registered = Door::Rpc.ok(&server, "register_agent", &json!({"agent_id": "ada", "role": "worker"}));
+    let registered =
+        Door::Rpc.ok(&server, "register_agent", &json!({"agent_id": "ada", "role": "worker"}));
     assert_eq!(registered["agent_id"], "ada");
     let beat = server.rpc(1, "heartbeat", &json!({}));
     let nobody = server.ask(&beat).message();
@@ -277,7 +335,12 @@ fn caller_of_a_request_is_who_its_header_says_and_nobody_without_it() {
     for wrong in ["{", "[]", r#""ada""#, r#"{"agent":1}"#, r#"{"agent":"a b\u001b[1m"}"#] {
         let answer = server.ask(&beat.clone().header("callboard-caller", wrong));
         let message: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        assert!(answer.status == 400 || message["error"].is_object(), "{wrong}: {} {}", answer.status, answer.text());
+        assert!(
+            answer.status == 400 || message["error"].is_object(),
+            "{wrong}: {} {}",
+            answer.status,
+            answer.text()
+        );
     }
 }
 
@@ -294,11 +357,14 @@ fn names_that_could_never_match_are_refused_and_origins_taken_as_browsers_send_t
         ("--allow-origin", "https://me@ide.example"),
         ("--allow-origin", "https://ide.example:99999"),
     ] {
-        let refused = board.finish(board.command().args(["serve", "--listen", "127.0.0.1:0", option, wrong]));
+        let refused =
+            board.finish(board.command().args(["serve", "--listen", "127.0.0.1:0", option, wrong]));
         assert_eq!(refused.status.code(), Some(2), "{option} {wrong} {}", refused.stderr);
         assert!(refused.stderr.contains("as in"), "{}", refused.stderr);
     }
     let server = Server::with(&board, &["--allow-origin", "https://ide.example:443/"], &[]);
-    let call = Door::Rpc.call(&server, 1, "get_status", &json!({})).header("Origin", "https://ide.example");
+    let call = Door::Rpc
+        .call(&server, 1, "get_status", &json!({}))
+        .header("Origin", "https://ide.example");
     assert_eq!(server.ask(&call).status, 200);
 }

@@ -12,7 +12,8 @@ use crate::harness::{Board, PATIENCE, until};
 const LARGEST: usize = 1 << 20;
 /// Longer than any time limit of the server.
 const CUT_OFF: Duration = Duration::from_secs(60);
-/// Longest time for an answer; anything slower means that somebody is kept waiting. The machine also runs other tests.
+/// Longest time for an answer; anything slower means that somebody is kept waiting. The machine
+/// also runs other tests.
 const PROMPT: Duration = Duration::from_secs(5);
 
 /// A call whose body has exactly `size` bytes.
@@ -37,7 +38,10 @@ fn turned_away(server: &Server, request: &Request, expected: u16) {
     let answer = server.ask(request);
     assert_eq!(answer.status, expected, "{}", answer.text());
     let message = answer.message();
-    assert!(message["error"]["code"].is_i64() && message["error"]["message"].is_string(), "{message}");
+    assert!(
+        message["error"]["code"].is_i64() && message["error"]["message"].is_string(),
+        "{message}"
+    );
 }
 
 #[test]
@@ -61,14 +65,16 @@ fn body_that_is_announced_as_too_large_is_refused_before_it_is_sent() {
     let server = Server::on(&board);
     for door in Door::ALL {
         for size in ["1048577", "10000000000", "18446744073709551615"] {
-            let call = door.call(&server, 1, "get_status", &json!({})).header("Content-Length", size);
+            let call =
+                door.call(&server, 1, "get_status", &json!({})).header("Content-Length", size);
             for call in [call.clone(), call.header("Expect", "100-continue")] {
                 let mut connection = server.connect();
                 connection.write(&call.head());
                 let answer = connection.answer().expect("an answer");
                 // HTTP libraries do not accept the last value as a length.
                 assert!(
-                    answer.status == 413 || size.starts_with("184") && matches!(answer.status, 400..500),
+                    answer.status == 413
+                        || size.starts_with("184") && matches!(answer.status, 400..500),
                     "{door:?} {size}: {answer:?}"
                 );
             }
@@ -130,7 +136,8 @@ fn request_whose_length_is_told_twice_smuggles_no_other() {
     let board = Board::new();
     let server = Server::on(&board);
     for door in Door::ALL {
-        let smuggled = door.call(&server, 2, "create_task", &json!({"description": "d", "id": "smuggled"}));
+        let smuggled =
+            door.call(&server, 2, "create_task", &json!({"description": "d", "id": "smuggled"}));
         let smuggled = smuggled.without("Authorization").bytes();
         let call = door.call(&server, 1, "get_status", &json!({})).with_body(smuggled);
         let both = call.clone().header("Content-Length", &call.body.len().to_string());
@@ -164,7 +171,8 @@ fn body_that_is_nested_too_deep_is_refused() {
             for depth in [64, 100, 10_000, 100_000] {
                 turned_away(&server, &with_raw(&server, door, &nested(depth)), 400);
             }
-            let unclosed = door.call(&server, 1, "get_status", &json!({})).with_body(open.repeat(100_000));
+            let unclosed =
+                door.call(&server, 1, "get_status", &json!({})).with_body(open.repeat(100_000));
             turned_away(&server, &unclosed, 400);
             // The operation itself rejects the unknown argument.
             let shallow = server.ask(&with_raw(&server, door, &nested(50)));
@@ -183,7 +191,8 @@ fn body_with_a_key_twice_in_one_object_is_refused() {
         text.replacen(old, new, 1)
     };
     for door in Door::ALL {
-        let call = door.call(&server, 1, "create_task", &json!({"description": "shown", "id": "twice"}));
+        let call =
+            door.call(&server, 1, "create_task", &json!({"description": "shown", "id": "twice"}));
         let text = || String::from_utf8(call.body.clone()).unwrap();
         let bodies = [
             twice(text(), "\"id\":1", "\"id\":2,\"id\":1"),
@@ -208,10 +217,15 @@ fn body_that_is_no_message_is_refused() {
         for body in [&b""[..], b"{", b"nonsense", b"\xff\xfe{}", b"{} {}", b"{}\0"] {
             turned_away(&server, &call.clone().with_body(body), 400);
         }
-        for body in ["1", "null", "\"text\"", "{}", r#"{"jsonrpc":"1.0","id":1,"method":"get_status"}"#] {
+        for body in
+            ["1", "null", "\"text\"", "{}", r#"{"jsonrpc":"1.0","id":1,"method":"get_status"}"#]
+        {
             let answer = server.ask(&call.clone().with_body(body));
             let message: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            assert!(message["error"].is_object() || matches!(answer.status, 400..500), "{door:?} {body}: {answer:?}");
+            assert!(
+                message["error"].is_object() || matches!(answer.status, 400..500),
+                "{door:?} {body}: {answer:?}"
+            );
         }
     }
     assert_alive(&server);
@@ -229,13 +243,22 @@ fn what_is_no_message_of_mcp_is_answered_in_json_rpc_under_its_id() {
         (r#"{"jsonrpc":"2.0","id":1.5,"method":"tools/list"}"#, -32600, Value::Null),
         (r#"{"jsonrpc":"2.0","id":null,"method":"tools/list"}"#, -32600, Value::Null),
         (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[]}"#, -32600, json!(7)),
-        (r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}"#, -32600, Value::Null),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}"#,
+            -32600,
+            Value::Null,
+        ),
     ];
     for (body, code, id) in cases {
         for request in [list.clone(), session.post(&json!({}))] {
             let answer = server.ask(&request.with_body(body));
             let message: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            assert_eq!((answer.status, &message["error"]["code"]), (400, &json!(code)), "{body} {}", answer.text());
+            assert_eq!(
+                (answer.status, &message["error"]["code"]),
+                (400, &json!(code)),
+                "{body} {}",
+                answer.text()
+            );
             assert_eq!(message.get("id"), Some(&id), "{body}");
         }
     }
@@ -247,8 +270,11 @@ fn what_is_no_message_of_mcp_is_answered_in_json_rpc_under_its_id() {
 fn mcp_takes_no_batch() {
     let board = Board::new();
     let server = Server::on(&board);
-    let create =
-        server.modern(1, "tools/call", json!({"name": "create_task", "arguments": {"description": "d", "id": "b"}}));
+    let create = server.modern(
+        1,
+        "tools/call",
+        json!({"name": "create_task", "arguments": {"description": "d", "id": "b"}}),
+    );
     let one: Value = serde_json::from_slice(&create.body).unwrap();
     for batch in [json!([one]), json!([one, one]), json!([])] {
         turned_away(&server, &create.clone().with_body(batch.to_string()), 400);
@@ -262,12 +288,18 @@ fn batch_of_calls_is_answered_up_to_its_limit() {
     let board = Board::new();
     let server = Server::on(&board);
     let one = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "get_status", "params": {}});
-    let batch = |size: usize| server.post("/rpc", Value::from((0..size).map(one).collect::<Vec<_>>()).to_string());
+    let batch = |size: usize| {
+        server.post("/rpc", Value::from((0..size).map(one).collect::<Vec<_>>()).to_string())
+    };
     let answers = server.ask(&batch(64)).message();
-    let mut ids: Vec<_> = answers.as_array().unwrap().iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+    let mut ids: Vec<_> =
+        answers.as_array().unwrap().iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
     ids.sort_unstable();
     assert_eq!(ids, (0..64).collect::<Vec<_>>());
-    assert!(answers.as_array().unwrap().iter().all(|answer| answer["result"].is_object()), "{answers}");
+    assert!(
+        answers.as_array().unwrap().iter().all(|answer| answer["result"].is_object()),
+        "{answers}"
+    );
     for size in [0, 65] {
         let answer = server.ask(&batch(size));
         assert!(answer.message()["error"].is_object(), "{size}: {}", answer.text());
@@ -301,7 +333,11 @@ fn batch_whose_replies_are_too_large_together_is_answered_as_far_as_it_came() {
         assert_eq!(done, LIMIT / page + 1, "{page} bytes each");
         for refused in &answers[done..] {
             let error = &refused["error"];
-            assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32000), &json!("over_limit")), "{refused}");
+            assert_eq!(
+                (&error["code"], &error["data"]["code"]),
+                (&json!(-32000), &json!("over_limit")),
+                "{refused}"
+            );
             assert!(error["message"].as_str().unwrap().contains("batch"), "{refused}");
         }
     }
@@ -311,8 +347,7 @@ fn batch_whose_replies_are_too_large_together_is_answered_as_far_as_it_came() {
 fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_answer() {
     let board = Board::new();
     let server = Server::on(&board);
-    let create =
-        |task: &str| json!({"jsonrpc": "2.0", "method": "create_task", "params": {"description": "d", "id": task}});
+    let create = |task: &str| json!({"jsonrpc": "2.0", "method": "create_task", "params": {"description": "d", "id": task}});
     let with = |task: &str, id: &Value| {
         let mut message = create(task);
         message["id"] = id.clone();
@@ -321,12 +356,17 @@ fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_
     let made = |task: &str| !Door::Rpc.ask(&server, "get_task", &json!({"task_id": task})).is_error;
     let ids = [json!(-1), json!(1.5), json!(u64::MAX), json!("a"), Value::Null];
     for (number, id) in ids.iter().enumerate() {
-        let answer = server.ask(&server.post("/rpc", with(&format!("t{number}"), id).to_string())).message();
+        let answer =
+            server.ask(&server.post("/rpc", with(&format!("t{number}"), id).to_string())).message();
         assert_eq!((&answer["id"], answer["result"].is_object()), (id, true), "{answer}");
     }
     for id in [json!({}), json!([1]), json!(true)] {
         let answer = server.ask(&server.post("/rpc", with("odd", &id).to_string())).message();
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)), "{answer}");
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&Value::Null, &json!(-32600)),
+            "{answer}"
+        );
     }
     assert!(!made("odd"));
     // Nobody would hear about the claimed task.
@@ -340,10 +380,16 @@ fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_
     assert_eq!((silent.status, silent.text().as_str()), (204, ""));
     let mixed = json!([create("n4"), with("t5", &json!(-5)), 1, {"jsonrpc": "2.0", "id": 6, "method": "nope"}]);
     let answers = server.ask(&server.post("/rpc", mixed.to_string())).message();
-    let told: Vec<_> = answers.as_array().unwrap().iter().map(|one| (&one["id"], &one["error"]["code"])).collect();
-    assert_eq!(told, [(&json!(-5), &Value::Null), (&Value::Null, &json!(-32600)), (&json!(6), &json!(-32601))]);
+    let told: Vec<_> =
+        answers.as_array().unwrap().iter().map(|one| (&one["id"], &one["error"]["code"])).collect();
+    assert_eq!(
+        told,
+        [(&json!(-5), &Value::Null), (&Value::Null, &json!(-32600)), (&json!(6), &json!(-32601))]
+    );
     let mut socket = WebSocket::open(&server);
-    for (number, id) in ids.iter().chain(&[json!(0), json!("7"), json!(-0.25), json!("")]).enumerate() {
+    for (number, id) in
+        ids.iter().chain(&[json!(0), json!("7"), json!(-0.25), json!("")]).enumerate()
+    {
         socket.frame(TEXT, with(&format!("s{number}"), id).to_string().as_bytes());
         let answer = socket.next().unwrap();
         assert_eq!((&answer["id"], answer["result"].is_object()), (id, true), "{answer}");
@@ -351,11 +397,20 @@ fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_
     for id in [json!({}), json!([1]), json!(true)] {
         socket.frame(TEXT, with("odd", &id).to_string().as_bytes());
         let answer = socket.next().unwrap();
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)), "{answer}");
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&Value::Null, &json!(-32600)),
+            "{answer}"
+        );
     }
     assert!(!made("odd"));
     socket.frame(TEXT, create("n5").to_string().as_bytes());
-    socket.frame(TEXT, json!([create("n6"), with("t6", &json!(7)), with("t7", &json!(-7.5))]).to_string().as_bytes());
+    socket.frame(
+        TEXT,
+        json!([create("n6"), with("t6", &json!(7)), with("t7", &json!(-7.5))])
+            .to_string()
+            .as_bytes(),
+    );
     let answers = socket.next().unwrap();
     assert_eq!((&answers[0]["id"], &answers[1]["id"]), (&json!(7), &json!(-7.5)), "{answers}");
     for task in ["n1", "n2", "n3", "n4", "n6", "t6"] {
@@ -384,7 +439,11 @@ fn subscription_is_answered_under_an_id_of_any_kind_and_ended_under_another() {
         assert!(subscription.is_u64(), "{subscribed}");
         Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
         let event = socket.next().unwrap();
-        assert_eq!((&event["method"], &event["params"]["subscription"]), (&json!("event"), subscription), "{event}");
+        assert_eq!(
+            (&event["method"], &event["params"]["subscription"]),
+            (&json!("event"), subscription),
+            "{event}"
+        );
         let ended = send(&mut socket, "unsubscribe_events", json!([subscription]));
         assert_eq!(ended["result"], true, "{ended}");
         let refused = send(&mut socket, "subscribe_events", json!({"kinds": ["no such kind"]}));
@@ -396,14 +455,22 @@ fn subscription_is_answered_under_an_id_of_any_kind_and_ended_under_another() {
 fn what_is_wrong_with_a_message_has_the_code_of_the_protocol() {
     let board = Board::new();
     let server = Server::on(&board);
-    let code = |body: &str| server.ask(&server.post("/rpc", body)).message()["error"]["code"].clone();
-    for (body, expected) in
-        [("{", -32700), ("1 2", -32700), ("1", -32600), ("[]", -32600), (r#"{"a":1,"a":2}"#, -32600)]
-    {
+    let code =
+        |body: &str| server.ask(&server.post("/rpc", body)).message()["error"]["code"].clone();
+    for (body, expected) in [
+        ("{", -32700),
+        ("1 2", -32700),
+        ("1", -32600),
+        ("[]", -32600),
+        (r#"{"a":1,"a":2}"#, -32600),
+    ] {
         assert_eq!(code(body), json!(expected), "{body}");
     }
     let subscribe = server.ask(&server.rpc(1, "subscribe_events", &json!({}))).message();
-    assert!(subscribe["error"]["message"].as_str().is_some_and(|why| why.contains("WebSocket")), "{subscribe}");
+    assert!(
+        subscribe["error"]["message"].as_str().is_some_and(|why| why.contains("WebSocket")),
+        "{subscribe}"
+    );
 }
 
 #[test]
@@ -412,8 +479,12 @@ fn websocket_message_that_no_body_could_be_does_nothing() {
     let server = Server::on(&board);
     let create = |id: &str| json!({"jsonrpc": "2.0", "id": 1, "method": "create_task", "params": {"description": "d", "id": id}});
     let large = create("large").to_string() + &" ".repeat(LARGEST);
-    let deep = create("deep").to_string().replace("\"d\"", &format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)));
-    let twice = create("twice").to_string().replace("\"description\"", "\"description\":\"x\",\"description\"");
+    let deep = create("deep")
+        .to_string()
+        .replace("\"d\"", &format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)));
+    let twice = create("twice")
+        .to_string()
+        .replace("\"description\"", "\"description\":\"x\",\"description\"");
     for (text, id) in [(large, "large"), (deep, "deep"), (twice, "twice")] {
         let mut socket = WebSocket::open(&server);
         socket.frame(1, text.as_bytes());
@@ -432,7 +503,8 @@ fn websocket_frame_that_announces_more_than_a_body_costs_no_memory() {
     let before = server.memory();
     let mut sockets: Vec<_> = (0..20).map(|_| WebSocket::open(&server)).collect();
     for socket in &mut sockets {
-        let head = [&[0x81, 0xff][..], &(1_u64 << 40).to_be_bytes(), &[1, 2, 3, 4], &[0; 1_000]].concat();
+        let head =
+            [&[0x81, 0xff][..], &(1_u64 << 40).to_be_bytes(), &[1, 2, 3, 4], &[0; 1_000]].concat();
         socket.connection.write(&head);
     }
     assert_alive(&server);
@@ -486,7 +558,8 @@ fn whoever_sends_or_reads_too_slowly_is_cut_off_while_others_are_served() {
                 let start = Instant::now();
                 until(PATIENCE, "the server does not wait for the reader", || {
                     let list = door.call(server, 1, "get_all_tasks", &json!({"limit": 50}));
-                    // Blocks when the server's answers fill both buffers, and fails when it has closed.
+                    // Blocks when the server's answers fill both buffers, and fails when it has
+                    // closed.
                     (!connection.write(&list.bytes())).then_some(())
                 });
                 (format!("{door:?} reader"), start.elapsed())

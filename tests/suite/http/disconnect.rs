@@ -13,8 +13,8 @@ use crate::harness::{Board, PATIENCE, until};
 
 const ROUNDS: usize = 8;
 
-/// Agent `gone` claims and disconnects, repeatedly; each time a task that is added then goes to another agent. Each
-/// round keeps `kept` connections open.
+/// Agent `gone` claims and disconnects, repeatedly; each time a task that is added then goes to
+/// another agent. Each round keeps `kept` connections open.
 #[track_caller]
 fn gets_no_task(kept: usize, claim_and_go: impl Fn(&Server)) {
     let board = Board::new();
@@ -37,8 +37,16 @@ fn gets_no_task(kept: usize, claim_and_go: impl Fn(&Server)) {
         let seen = Door::Rpc.ok(&server, "get_task", &json!({"task_id": id}));
         assert_eq!(seen["task"]["status"], "available", "round {round}: {seen}");
         let claim = Door::Mcp.ok(&server, "claim_task", &json!({"agent_id": "other"}));
-        assert_eq!((&claim["task"]["id"], &claim["attempt"]), (&json!(id), &json!(1)), "round {round}: {claim}");
-        Door::Rpc.ok(&server, "complete_task", &json!({"agent_id": "other", "task_id": id, "output": "o"}));
+        assert_eq!(
+            (&claim["task"]["id"], &claim["attempt"]),
+            (&json!(id), &json!(1)),
+            "round {round}: {claim}"
+        );
+        Door::Rpc.ok(
+            &server,
+            "complete_task",
+            &json!({"agent_id": "other", "task_id": id, "output": "o"}),
+        );
     }
     assert!(board.tasks().values().all(|task| task["claimed_by"] != "gone"));
 }
@@ -69,7 +77,8 @@ fn json_rpc_caller_that_closes_while_it_waits_gets_no_task() {
 fn json_rpc_batch_that_closes_while_it_waits_gets_no_task() {
     gets_no_task(0, |server| {
         let call = |id: u64, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let batch = json!([call(1, "get_status", json!({})), call(2, "claim_task", waiting_claim("gone"))]);
+        let batch =
+            json!([call(1, "get_status", json!({})), call(2, "claim_task", waiting_claim("gone"))]);
         drop(waits(server, |connection| connection.send(&server.post("/rpc", batch.to_string()))));
     });
 }
@@ -78,7 +87,9 @@ fn json_rpc_batch_that_closes_while_it_waits_gets_no_task() {
 fn websocket_that_closes_while_it_waits_gets_no_task() {
     gets_no_task(0, |server| {
         let mut socket = WebSocket::open(server);
-        supersede(surely_waiting(server, "gone"), || socket.send(1, "claim_task", &waiting_claim("gone")));
+        supersede(surely_waiting(server, "gone"), || {
+            socket.send(1, "claim_task", &waiting_claim("gone"))
+        });
         drop(socket);
     });
 }
@@ -87,7 +98,9 @@ fn websocket_that_closes_while_it_waits_gets_no_task() {
 fn websocket_that_says_goodbye_while_it_waits_gets_no_task() {
     gets_no_task(0, |server| {
         let mut socket = WebSocket::open(server);
-        supersede(surely_waiting(server, "gone"), || socket.send(1, "claim_task", &waiting_claim("gone")));
+        supersede(surely_waiting(server, "gone"), || {
+            socket.send(1, "claim_task", &waiting_claim("gone"))
+        });
         socket.close();
         while socket.next().is_some() {}
     });
@@ -97,7 +110,9 @@ fn websocket_that_says_goodbye_while_it_waits_gets_no_task() {
 fn legacy_caller_that_closes_while_it_waits_gets_no_task() {
     gets_no_task(0, |server| {
         let session = Session::open(server);
-        drop(waits(server, |connection| connection.send(&session.call(1, "claim_task", &waiting_claim("gone")))));
+        drop(waits(server, |connection| {
+            connection.send(&session.call(1, "claim_task", &waiting_claim("gone")))
+        }));
     });
 }
 
@@ -105,8 +120,9 @@ fn legacy_caller_that_closes_while_it_waits_gets_no_task() {
 fn legacy_caller_that_cancels_while_it_waits_gets_no_task() {
     gets_no_task(1, |server| {
         let session = Session::open(server);
-        let waiting =
-            waits(server, |connection| connection.send(&session.call(7, "claim_task", &waiting_claim("gone"))));
+        let waiting = waits(server, |connection| {
+            connection.send(&session.call(7, "claim_task", &waiting_claim("gone")))
+        });
         assert_eq!(server.ask(&session.cancel(7)).status, 202);
         // Kept open, so that the notification ends the wait.
         std::mem::forget(waiting);
@@ -117,8 +133,9 @@ fn legacy_caller_that_cancels_while_it_waits_gets_no_task() {
 fn legacy_session_that_is_ended_while_it_waits_gets_no_task() {
     gets_no_task(1, |server| {
         let session = Session::open(server);
-        let waiting =
-            waits(server, |connection| connection.send(&session.call(7, "claim_task", &waiting_claim("gone"))));
+        let waiting = waits(server, |connection| {
+            connection.send(&session.call(7, "claim_task", &waiting_claim("gone")))
+        });
         let status = server.ask(&session.end()).status;
         assert!(matches!(status, 200..300), "{status}");
         std::mem::forget(waiting);
@@ -131,16 +148,28 @@ fn legacy_id_that_is_in_use_is_refused_and_takes_nothing() {
     let server = Server::on(&board);
     register(&server, "gone");
     let session = Session::open(&server);
-    let mut waiting =
-        waits(&server, |connection| connection.send(&session.call(7, "claim_task", &waiting_claim("gone"))));
-    let ping = |id: u64| server.ask(&session.post(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"})));
+    let mut waiting = waits(&server, |connection| {
+        connection.send(&session.call(7, "claim_task", &waiting_claim("gone")))
+    });
+    let ping =
+        |id: u64| server.ask(&session.post(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"})));
     let refused = ping(7);
-    assert_eq!((refused.status, &refused.message()["error"]["code"]), (400, &json!(-32600)), "{}", refused.text());
+    assert_eq!(
+        (refused.status, &refused.message()["error"]["code"]),
+        (400, &json!(-32600)),
+        "{}",
+        refused.text()
+    );
     assert!(refused.text().contains("id 7 has no answer yet"), "{}", refused.text());
     assert_eq!(ping(8).status, 200);
     Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "id": "t"}));
     let answer = waiting.answer().expect("the first call's answer");
-    assert_eq!(answer.message()["result"]["structuredContent"]["task"]["id"], "t", "{}", answer.text());
+    assert_eq!(
+        answer.message()["result"]["structuredContent"]["task"]["id"],
+        "t",
+        "{}",
+        answer.text()
+    );
     // After the answer, the id may be used again.
     until(PATIENCE, "the id is free", || (ping(7).status == 200).then_some(()));
 }
@@ -155,7 +184,8 @@ fn caller_that_closes_its_sending_half_only_is_not_given_a_task_unseen() {
     Door::Mcp.ok(&server, "get_status", &json!({}));
     Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "id": "t"}));
     // Both outcomes are sound: the answer arrives, or there is no claim.
-    let answered = waiting.answer().is_some_and(|answer| answer.message()["result"]["success"] == true);
+    let answered =
+        waiting.answer().is_some_and(|answer| answer.message()["result"]["success"] == true);
     let task = Door::Rpc.ok(&server, "get_task", &json!({"task_id": "t"}));
     assert_eq!(answered, task["task"]["status"] == "claimed", "{task}");
 }
@@ -173,7 +203,9 @@ fn agent_over_http_has_no_presence_and_a_lease_that_its_calls_renew() {
         ("rpc", Box::new(|operation, arguments| Door::Rpc.ok(&server, operation, &arguments))),
         (
             "legacy",
-            Box::new(|operation, arguments| result(server.ask(&session.call(1, operation, &arguments)).message())),
+            Box::new(|operation, arguments| {
+                result(server.ask(&session.call(1, operation, &arguments)).message())
+            }),
         ),
         (
             "socket",
@@ -191,7 +223,11 @@ fn agent_over_http_has_no_presence_and_a_lease_that_its_calls_renew() {
         let shown = &document["agents"][agent];
         assert!(shown.is_object(), "{document}");
         assert!(shown["present_through"].as_array().is_none_or(Vec::is_empty), "{shown}");
-        assert!(!document["participants"].to_string().contains(':'), "{}", document["participants"]);
+        assert!(
+            !document["participants"].to_string().contains(':'),
+            "{}",
+            document["participants"]
+        );
         let lease = || millis(&board.task(id.as_str().unwrap())["attempts"][0]["lease_until"]);
         let first = lease();
         let left = first - now();
@@ -229,7 +265,11 @@ fn task_of_an_agent_over_http_goes_back_when_its_lease_is_over() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let write = |goal: &str| {
             let nobody = Caller::default();
-            let call = later.call("init_coordination", json!({"goal": goal, "replace_goal": true}), &nobody);
+            let call = later.call(
+                "init_coordination",
+                json!({"goal": goal, "replace_goal": true}),
+                &nobody,
+            );
             runtime.block_on(call).unwrap_or_else(|error| panic!("{error}"))
         };
         write("time begins");
@@ -240,7 +280,11 @@ fn task_of_an_agent_over_http_goes_back_when_its_lease_is_over() {
         clock.advance(Duration::from_secs(20));
         write("over");
         let claim = heir.answer().unwrap().message();
-        assert_eq!((&claim["result"]["task"]["id"], &claim["result"]["attempt"]), (&id, &json!(2)), "{claim}");
+        assert_eq!(
+            (&claim["result"]["task"]["id"], &claim["result"]["attempt"]),
+            (&id, &json!(2)),
+            "{claim}"
+        );
         let late = json!({"agent_id": "gone", "task_id": id, "attempt": 1, "output": "late"});
         assert_eq!(door.ask(&server, "complete_task", &late).value["code"], "attempt_over");
     }

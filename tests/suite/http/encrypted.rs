@@ -83,13 +83,18 @@ fn commands_and_the_feed_reach_a_server_over_tls() {
     let (board, elsewhere) = (Board::new(), Board::new());
     let server = Server::on(&board);
     let front = Front::of(&server, &board);
-    let added = elsewhere.finish(&mut front.trusted(&elsewhere, &["add", "what is to be done", "--id", "a"]));
+    let added = elsewhere
+        .finish(&mut front.trusted(&elsewhere, &["add", "what is to be done", "--id", "a"]));
     assert_eq!((added.status.code(), added.stderr.as_str()), (Some(0), ""));
-    assert_eq!(board.cli_ok("get_task", json!({"task_id": "a"}))["task"]["description"], "what is to be done");
+    assert_eq!(
+        board.cli_ok("get_task", json!({"task_id": "a"}))["task"]["description"],
+        "what is to be done"
+    );
     let mut watch = front.trusted(&elsewhere, &["watch", "--since", "0", "--json"]);
     let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
     let events = BufReader::new(watch.stdout.take().unwrap()).lines();
-    let kinds = events.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()["kind"].clone());
+    let kinds =
+        events.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()["kind"].clone());
     let found = kinds.take(2).any(|kind| kind == "tasks_created");
     watch.kill().unwrap();
     watch.wait().unwrap();
@@ -103,7 +108,10 @@ fn who_does_not_trust_the_certificate_is_told_how_to() {
     let front = Front::of(&server, &board);
     for arguments in [["--json", "status"], ["--json", "watch"]] {
         let refused = elsewhere.finish(&mut front.command(&elsewhere, &arguments));
-        assert_eq!((refused.status.code(), refused.code().as_str()), (Some(FAILED), "server_untrusted"));
+        assert_eq!(
+            (refused.status.code(), refused.code().as_str()),
+            (Some(FAILED), "server_untrusted")
+        );
         assert!(refused.stderr.contains("SSL_CERT_FILE"), "{}", refused.stderr);
         assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
     }
@@ -114,7 +122,8 @@ fn certificate_that_is_refused_is_refused_by_its_fault() {
     let (board, elsewhere) = (Board::new(), Board::new());
     let server = Server::on(&board);
     let named = |name: &str| CertificateParams::new([name.to_owned()]).unwrap();
-    let (mut late, mut early, mut authority) = (named("localhost"), named("localhost"), named("localhost"));
+    let (mut late, mut early, mut authority) =
+        (named("localhost"), named("localhost"), named("localhost"));
     (late.not_before, late.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 2, 3));
     (early.not_before, early.not_after) = (date_time_ymd(2090, 1, 2), date_time_ymd(2091, 1, 1));
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -128,7 +137,9 @@ fn certificate_that_is_refused_is_refused_by_its_fault() {
         for command in ["status", "watch"] {
             let refused = elsewhere.finish(&mut front.trusted(&elsewhere, &["--json", command]));
             assert_eq!(refused.code(), "server_untrusted", "{}", refused.stderr);
-            words.iter().for_each(|word| assert!(refused.stderr.contains(word), "{word}: {}", refused.stderr));
+            words.iter().for_each(|word| {
+                assert!(refused.stderr.contains(word), "{word}: {}", refused.stderr)
+            });
             assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
         }
     }

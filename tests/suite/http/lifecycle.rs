@@ -53,7 +53,9 @@ fn signal_ends_the_server_within_five_seconds_and_lets_everybody_go() {
         let mut socket = WebSocket::open(&server);
         socket.send(1, "subscribe_events", &json!({}));
         assert!(socket.answer(1)["result"] != Value::Null);
-        supersede(surely_waiting(&server, "socket"), || socket.send(2, "claim_task", &waiting_claim("socket")));
+        supersede(surely_waiting(&server, "socket"), || {
+            socket.send(2, "claim_task", &waiting_claim("socket"))
+        });
         let events = send(server.rpc(1, "wait_for_events", &json!({"wait_seconds": 50})));
         let mut idle = server.connect();
         idle.ask(&server.request("GET", "/healthz"));
@@ -66,14 +68,18 @@ fn signal_ends_the_server_within_five_seconds_and_lets_everybody_go() {
         for connection in [modern, rpc, events] {
             assert_let_go(connection);
         }
-        // A stream that has begun may end without an answer; its client treats that as a broken connection.
+        // A stream that has begun may end without an answer; its client treats that as a broken
+        // connection.
         let rest = String::from_utf8_lossy(&{ legacy }.rest()).into_owned();
         assert!(!rest.contains("\"success\":true"), "{rest}");
         stream.rest();
         while let Some(message) = socket.next() {
             assert_ne!(message["result"]["success"], true, "{message}");
         }
-        assert_eq!((idle.answer().is_none(), half.answer().is_none_or(|answer| answer.status >= 400)), (true, true));
+        assert_eq!(
+            (idle.answer().is_none(), half.answer().is_none_or(|answer| answer.status >= 400)),
+            (true, true)
+        );
         assert!(std::net::TcpStream::connect(server.address).is_err(), "the port is still taken");
     }
 }
@@ -84,7 +90,11 @@ fn signal_waits_for_no_client_that_does_not_read_or_write() {
     let mut server = Server::on(&board);
     let text = "x".repeat(10_000);
     for number in 0..60 {
-        Door::Rpc.ok(&server, "create_task", &json!({"description": text, "id": format!("task-{number}")}));
+        Door::Rpc.ok(
+            &server,
+            "create_task",
+            &json!({"description": text, "id": format!("task-{number}")}),
+        );
     }
     let mut deaf = server.connect();
     let list = server.rpc(1, "get_all_tasks", &json!({"limit": 50})).bytes();
@@ -182,7 +192,11 @@ fn two_servers_on_one_board_are_one_queue() {
     let servers = [Server::on(&board), Server::on(&board)];
     // If all tasks were finished, a claim would not wait.
     register(&servers[0], "keeper");
-    Door::Rpc.ok(&servers[0], "create_task", &json!({"description": "held throughout", "id": "held"}));
+    Door::Rpc.ok(
+        &servers[0],
+        "create_task",
+        &json!({"description": "held throughout", "id": "held"}),
+    );
     Door::Rpc.ok(&servers[1], "claim_task", &json!({"agent_id": "keeper", "task_id": "held"}));
     for (number, door) in Door::ALL.into_iter().enumerate() {
         let (maker, taker) = (&servers[number], &servers[1 - number]);
@@ -206,7 +220,8 @@ fn two_servers_on_one_board_are_one_queue() {
 fn killed_server_loses_nothing_that_it_acknowledged() {
     let kills = size("CALLBOARD_SERVER_KILLS", 3);
     let board = Board::new();
-    let acknowledged: Vec<BTreeSet<String>> = (0..kills).map(|kill| load_until_killed(&board, kill)).collect();
+    let acknowledged: Vec<BTreeSet<String>> =
+        (0..kills).map(|kill| load_until_killed(&board, kill)).collect();
     let tasks = board.tasks();
     let acknowledged: BTreeSet<_> = acknowledged.into_iter().flatten().collect();
     let lost: Vec<_> = acknowledged.iter().filter(|id| !tasks.contains_key(*id)).collect();
@@ -223,14 +238,18 @@ fn killed_server_loses_nothing_that_it_acknowledged() {
     board.assert_file_is_the_replay();
 }
 
-/// Four callers create tasks until the server is killed. Returns the tasks that they know were created.
+/// Four callers create tasks until the server is killed. Returns the tasks that they know were
+/// created.
 fn load_until_killed(board: &Board, kill: usize) -> BTreeSet<String> {
     let mut server = Server::on(board);
     let (address, count) = (server.address, AtomicUsize::new(0));
     let calls = Door::ALL.map(|door| {
-        let template = door.call(&server, 1, "create_task", &json!({"description": "d", "id": "ID"}));
+        let template =
+            door.call(&server, 1, "create_task", &json!({"description": "d", "id": "ID"}));
         move |id: &str| {
-            let body = String::from_utf8(template.body.clone()).unwrap().replace("\"ID\"", &format!("{id:?}"));
+            let body = String::from_utf8(template.body.clone())
+                .unwrap()
+                .replace("\"ID\"", &format!("{id:?}"));
             template.clone().with_body(body)
         }
     });
@@ -245,8 +264,12 @@ fn load_until_killed(board: &Board, kill: usize) -> BTreeSet<String> {
                         let id = format!("task-{kill}-{caller}-{number}");
                         let whole = connection.write(&call(&id).bytes());
                         // A killed server may leave half an answer.
-                        let answer =
-                            String::from_utf8_lossy(&if whole { connection.some() } else { Vec::new() }).into_owned();
+                        let answer = String::from_utf8_lossy(&if whole {
+                            connection.some()
+                        } else {
+                            Vec::new()
+                        })
+                        .into_owned();
                         if !answer.contains(&format!("\"id\":\"{id}\"")) {
                             return known;
                         }
@@ -309,7 +332,11 @@ fn board_is_made_by_the_first_write_and_not_before() {
 fn board_that_cannot_be_read_is_not_ready_and_its_callers_are_told() {
     let board = Board::new();
     board.cli_ok("create_task", json!({"description": "d"}));
-    fs::write(board.file("journal.db"), "this is no database, and long enough to be looked at".repeat(100)).unwrap();
+    fs::write(
+        board.file("journal.db"),
+        "this is no database, and long enough to be looked at".repeat(100),
+    )
+    .unwrap();
     for name in ["journal.db-wal", "journal.db-shm"] {
         let _ = fs::remove_file(board.file(name));
     }
@@ -333,7 +360,8 @@ fn session_of_a_server_before_is_told_of_what_it_may_have_subscribed_to() {
     let id = Session::open(&Server::on(&board)).id;
     let server = Server::on(&board);
     let session = Session { server: &server, id };
-    let listed = server.ask(&session.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "resources/list"})));
+    let listed =
+        server.ask(&session.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "resources/list"})));
     assert!(listed.message()["result"]["resources"].is_array(), "{}", listed.text());
     let mut stream = session.stream();
     Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
@@ -357,9 +385,14 @@ fn session_that_begins_again_is_told_of_the_list_once() {
         assert_eq!(ask(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})), 202);
     }
     let status = json!({"uri": "coordination://status"});
-    assert_eq!(ask(json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": status})), 200);
+    assert_eq!(
+        ask(json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": status})),
+        200
+    );
     let mut stream = session.stream();
-    let told = |stream: &Connection, what: &str| String::from_utf8_lossy(&stream.unread).matches(what).count();
+    let told = |stream: &Connection, what: &str| {
+        String::from_utf8_lossy(&stream.unread).matches(what).count()
+    };
     Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
     while told(&stream, "list_changed") == 0 || told(&stream, "coordination://status") == 0 {
         assert!(stream.read_more());
@@ -378,7 +411,8 @@ fn one_stream_of_a_session_is_told_and_the_others_come_in_when_it_ends() {
     let server = Server::on(&board);
     let session = Session::open(&server);
     let status = json!({"uri": "coordination://status"});
-    let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": status});
+    let subscribe =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": status});
     assert_eq!(server.ask(&session.post(&subscribe)).status, 200);
     let changes = || drop(Door::Rpc.ok(&server, "create_task", &json!({"description": "d"})));
     let hears = |stream: &mut Connection| {

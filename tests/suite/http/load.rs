@@ -1,5 +1,5 @@
-//! Many clients at once: nobody gets another's answer, strangers cost no memory, and what they send is one line in the
-//! log.
+//! Many clients at once: nobody gets another's answer, strangers cost no memory, and what they send
+//! is one line in the log.
 
 use std::sync::Barrier;
 use std::thread;
@@ -34,9 +34,15 @@ impl<'a> Way<'a> {
     fn call(&mut self, server: &Server, operation: &str, arguments: &Value) -> Value {
         const ID: u64 = 7;
         let message = match self {
-            Self::Modern(connection) => connection.ask(&Door::Mcp.call(server, ID, operation, arguments)).message(),
-            Self::Legacy(connection, session) => connection.ask(&session.call(ID, operation, arguments)).message(),
-            Self::Rpc(connection) => connection.ask(&Door::Rpc.call(server, ID, operation, arguments)).message(),
+            Self::Modern(connection) => {
+                connection.ask(&Door::Mcp.call(server, ID, operation, arguments)).message()
+            }
+            Self::Legacy(connection, session) => {
+                connection.ask(&session.call(ID, operation, arguments)).message()
+            }
+            Self::Rpc(connection) => {
+                connection.ask(&Door::Rpc.call(server, ID, operation, arguments)).message()
+            }
             Self::WebSocket(socket) => {
                 socket.send(ID, operation, arguments);
                 socket.next().expect("an answer")
@@ -69,12 +75,15 @@ fn equal_ids_on_a_hundred_connections_never_cross() {
                 let id = format!("task-of-{number}");
                 let task = json!({"id": id, "description": format!("for {agent}")});
                 assert_eq!(way.call(server, "create_task", &task)["task"]["id"], id);
-                let claim = way.call(server, "claim_task", &json!({"agent_id": agent, "task_id": id}));
+                let claim =
+                    way.call(server, "claim_task", &json!({"agent_id": agent, "task_id": id}));
                 assert_eq!((&claim["agent_id"], &claim["task"]["id"]), (&json!(agent), &json!(id)));
             });
         }
     });
-    assert!(board.tasks().iter().all(|(id, task)| task["claimed_by"] == id.replace("task-of", "agent")));
+    assert!(
+        board.tasks().iter().all(|(id, task)| task["claimed_by"] == id.replace("task-of", "agent"))
+    );
 }
 
 #[test]
@@ -94,14 +103,23 @@ fn equal_ids_of_waiting_claims_are_answered_to_those_who_asked() {
                 let mut way = Way::open(server, number);
                 barrier.wait();
                 let claim = way.call(server, "claim_task", &super::waiting_claim(&agent));
-                assert_eq!((&claim["success"], &claim["agent_id"]), (&json!(true), &json!(agent)), "{claim}");
-                let task = Door::Rpc.ok(server, "get_task", &json!({"task_id": claim["task"]["id"]}));
+                assert_eq!(
+                    (&claim["success"], &claim["agent_id"]),
+                    (&json!(true), &json!(agent)),
+                    "{claim}"
+                );
+                let task =
+                    Door::Rpc.ok(server, "get_task", &json!({"task_id": claim["task"]["id"]}));
                 assert_eq!(task["task"]["claimed_by"], agent);
             });
         }
         barrier.wait();
         for number in 0..AGENTS {
-            Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "id": format!("task-{number}")}));
+            Door::Rpc.ok(
+                &server,
+                "create_task",
+                &json!({"description": "d", "id": format!("task-{number}")}),
+            );
         }
     });
 }
@@ -160,7 +178,10 @@ fn unknown_names_in_mass_leave_no_trace_in_memory() {
     let start = Instant::now();
     (1_000..1_000 + names / 2).for_each(&mut ask);
     let grown = server.memory().saturating_sub(before);
-    println!("{names} unknown names in {:.1} s: memory {before} grew by {grown} bytes", start.elapsed().as_secs_f64());
+    println!(
+        "{names} unknown names in {:.1} s: memory {before} grew by {grown} bytes",
+        start.elapsed().as_secs_f64()
+    );
     assert!(grown < 4 << 20, "{grown} bytes for {names} names");
 }
 
@@ -171,7 +192,9 @@ fn sessions_that_nobody_ends_are_bounded() {
     let mut connection = server.connect();
     let mut open = |count: usize| {
         let answers = (0..count).map(|_| connection.ask(&server.initialize(1)).status);
-        answers.filter(|status| *status != 200 && *status != 503 && *status != 429).collect::<Vec<_>>()
+        answers
+            .filter(|status| *status != 200 && *status != 503 && *status != 429)
+            .collect::<Vec<_>>()
     };
     assert_eq!(open(1_500), [0; 0]);
     let before = server.memory();
@@ -207,11 +230,16 @@ fn sessions_that_are_in_use_are_bounded_whatever_version_opens_them() {
     let server = Server::on(&board);
     let sessions: Vec<_> = (0..SESSIONS).map(|_| Session::open(&server)).collect();
     let mut streams: Vec<_> = sessions.iter().map(Session::stream).collect();
-    let params =
-        json!({"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+    let params = json!({"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
-    let modern = server.initialize(1).header("MCP-Protocol-Version", "2026-07-28").with_body(call.to_string());
-    assert_eq!([&modern, &server.initialize(1)].map(|request| server.ask(request).status), [503, 503]);
+    let modern = server
+        .initialize(1)
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .with_body(call.to_string());
+    assert_eq!(
+        [&modern, &server.initialize(1)].map(|request| server.ask(request).status),
+        [503, 503]
+    );
     assert!(!Door::Mcp.ask(&server, "get_status", &json!({})).is_error);
     streams.truncate(SESSIONS - 2);
     for request in [modern, server.initialize(1)] {
@@ -233,9 +261,15 @@ fn board_has_the_files_that_it_needs_however_many_connect() {
             connection
         })
         .collect();
-    until(PATIENCE, "some are closed", || server.log().contains("too many connections").then_some(()));
+    until(PATIENCE, "some are closed", || {
+        server.log().contains("too many connections").then_some(())
+    });
     for number in 0..20 {
-        let answer = first.ask(&server.rpc(1, "create_task", &json!({"id": format!("t{number}"), "description": "x"})));
+        let answer = first.ask(&server.rpc(
+            1,
+            "create_task",
+            &json!({"id": format!("t{number}"), "description": "x"}),
+        ));
         assert!(answer.message()["result"].is_object(), "{}", answer.text());
     }
     let taken = first.ask(&server.rpc(1, "create_snapshot", &json!({})));
@@ -272,7 +306,8 @@ fn sessions_under_names_that_the_server_never_gave_are_bounded() {
         let request = server.initialize(1).header("Mcp-Session-Id", &name).with_body(LIST);
         connection.ask(&request).status
     };
-    let open = |statuses: Vec<u16>| statuses.iter().all(|status| matches!(status, 200 | 404 | 429 | 503));
+    let open =
+        |statuses: Vec<u16>| statuses.iter().all(|status| matches!(status, 200 | 404 | 429 | 503));
     assert!(open((0..1_500).map(&mut ask).collect()));
     let before = server.memory();
     assert!(open((1_500..4_500).map(&mut ask).collect()));
@@ -319,8 +354,15 @@ fn what_a_client_writes_is_one_escaped_line_of_the_log() {
         let call = door.call(&server, 1, "get_status", &json!({}));
         let escaped = json!({"agent": text}).to_string();
         let raw = format!("a\u{202e}{FORGED}\u{9b}31m");
-        for name in ["callboard-caller", "User-Agent", "Origin", "Mcp-Name", "Mcp-Session-Id", "X-Any", "Authorization"]
-        {
+        for name in [
+            "callboard-caller",
+            "User-Agent",
+            "Origin",
+            "Mcp-Name",
+            "Mcp-Session-Id",
+            "X-Any",
+            "Authorization",
+        ] {
             for value in [&escaped, &raw] {
                 let mut connection = server.connect();
                 connection.send(&call.clone().header(name, value));
@@ -330,7 +372,9 @@ fn what_a_client_writes_is_one_escaped_line_of_the_log() {
         server.connect().ask(&call.clone().at(&format!("{}?{FORGED}=%0aFORGED%1b[31m", call.path)));
     }
     let initialize = server.initialize(1);
-    let body = String::from_utf8(initialize.body.clone()).unwrap().replace("\"old-client\"", &json!(text).to_string());
+    let body = String::from_utf8(initialize.body.clone())
+        .unwrap()
+        .replace("\"old-client\"", &json!(text).to_string());
     server.ask(&initialize.with_body(body));
     let unknown = server.modern(1, "tools/call", json!({"name": text, "arguments": {}}));
     let base64 = "=?base64?YQpGT1JHRUQgYg==?=";
@@ -338,11 +382,14 @@ fn what_a_client_writes_is_one_escaped_line_of_the_log() {
 
     let log = server.log();
     assert!(!log.is_empty());
-    let is_start = |line: &str| line.len() > 20 && line.starts_with("20") && line.as_bytes()[10] == b'T';
+    let is_start =
+        |line: &str| line.len() > 20 && line.starts_with("20") && line.as_bytes()[10] == b'T';
     let torn: Vec<_> = log.lines().filter(|line| !is_start(line)).take(3).collect();
     assert_eq!(torn, [""; 0], "lines that do not begin as lines of the log do");
-    let commanding =
-        |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
+    let commanding = |c: char| {
+        c != '\n'
+            && (c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    };
     let raw: Vec<_> = log.lines().filter(|line| line.contains(commanding)).take(3).collect();
     assert_eq!(raw, [""; 0], "lines that a terminal would obey");
 }
@@ -388,5 +435,7 @@ fn connections_that_close_are_forgotten() {
     sockets.iter_mut().for_each(|socket| drop(socket.answer(1)));
     assert!(server.sockets() >= before + 250, "{}", server.sockets());
     drop((open, sockets));
-    until(PATIENCE, "they are closed on the server's side, too", || (server.sockets() <= before).then_some(()));
+    until(PATIENCE, "they are closed on the server's side, too", || {
+        (server.sockets() <= before).then_some(())
+    });
 }

@@ -1,4 +1,5 @@
-//! What clients say first over HTTP: the answers that they accept, and who they are; and what they get first.
+//! What clients say first over HTTP: the answers that they accept, and who they are; and what they
+//! get first.
 
 use serde_json::{Value, json};
 
@@ -30,12 +31,12 @@ fn no_stream_begins_with_an_event_that_is_no_message() {
     assert!(handshake.text().starts_with("data: {"), "{:?}", handshake.text());
     let session = Session::open(&server);
     let call = server.ask(&session.call(1, "get_status", &json!({})));
-    let events: Vec<_> = call.text().split("\n\n").map(str::to_owned).filter(|event| !event.is_empty()).collect();
+    let events: Vec<_> =
+        call.text().split("\n\n").map(str::to_owned).filter(|event| !event.is_empty()).collect();
     assert_eq!(events.len(), 1, "{events:?}");
     assert!(events[0].lines().any(|line| line.starts_with("data: {")), "{events:?}");
     let mut stream = session.stream();
-    let listing =
-        json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": "coordination://status"}});
+    let listing = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": "coordination://status"}});
     assert_eq!(server.ask(&session.post(&listing)).status, 200);
     server.ask(&session.call(3, "create_task", &json!({"description": "d"})));
     while !String::from_utf8_lossy(&stream.unread).contains("coordination://status") {
@@ -43,7 +44,10 @@ fn no_stream_begins_with_an_event_that_is_no_message() {
     }
     let told = String::from_utf8_lossy(&stream.unread).into_owned();
     let before = beginning(&told);
-    assert!(!before.iter().any(|line| line.starts_with("data") || line.starts_with("retry")), "{told:?}");
+    assert!(
+        !before.iter().any(|line| line.starts_with("data") || line.starts_with("retry")),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -61,7 +65,8 @@ fn whoever_accepts_anything_is_answered() {
     ];
     for request in kinds {
         let split = request(1).header("Accept", "application/json").and_header("Accept", "text/*");
-        let ranges = ANYTHING.iter().zip(3..).map(|(ranges, id)| request(id).header("Accept", ranges));
+        let ranges =
+            ANYTHING.iter().zip(3..).map(|(ranges, id)| request(id).header("Accept", ranges));
         for request in ranges.chain([request(2).without("Accept"), split]) {
             assert_eq!(head(&server, &request).status, 200, "{request:?}");
         }
@@ -79,7 +84,12 @@ fn answer_that_is_not_accepted_is_not_sent_and_the_reason_is() {
         let answer = server.ask(&request.header("Accept", ranges));
         let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let why = error["error"]["message"].as_str().unwrap_or_default().to_owned();
-        assert!(answer.status == 406 && why.contains("Accept: "), "{ranges}: {} {}", answer.status, answer.text());
+        assert!(
+            answer.status == 406 && why.contains("Accept: "),
+            "{ranges}: {} {}",
+            answer.status,
+            answer.text()
+        );
     };
     for ranges in ["text/html", "application/json", "*/*;q=0", "*/*, text/event-stream;q=0"] {
         refused(server.initialize(1), ranges);
@@ -106,24 +116,38 @@ fn client_need_not_say_who_it_is_but_which_revision_it_speaks() {
         let call = json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params});
         server.ask(&server.initialize(7).with_body(call.to_string()))
     };
-    for rest in [json!({}), json!({"clientInfo": null}), json!({"clientInfo": {}, "capabilities": {}})] {
+    for rest in
+        [json!({}), json!({"clientInfo": null}), json!({"clientInfo": {}, "capabilities": {}})]
+    {
         let mut params = rest;
         params["protocolVersion"] = json!("2025-06-18");
         let answer = hello(params);
-        assert_eq!(answer.message()["result"]["protocolVersion"], "2025-06-18", "{}", answer.text());
+        assert_eq!(
+            answer.message()["result"]["protocolVersion"],
+            "2025-06-18",
+            "{}",
+            answer.text()
+        );
         assert!(answer.header("mcp-session-id").is_some());
     }
     for (params, field) in [
         (json!({}), "protocolVersion"),
         (json!({"protocolVersion": 7, "capabilities": {}}), "protocolVersion"),
-        (json!({"protocolVersion": "", "clientInfo": {"name": "a", "version": "1"}}), "protocolVersion"),
+        (
+            json!({"protocolVersion": "", "clientInfo": {"name": "a", "version": "1"}}),
+            "protocolVersion",
+        ),
         (json!({"protocolVersion": "2025-06-18", "clientInfo": "me"}), "clientInfo"),
     ] {
         let answer = hello(params);
         let message: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let error = (answer.status, &message["error"]["code"], &message["id"]);
         assert_eq!(error, (400, &json!(-32602), &json!(7)), "{}", answer.text());
-        assert!(message["error"]["message"].as_str().unwrap_or_default().contains(field), "{}", answer.text());
+        assert!(
+            message["error"]["message"].as_str().unwrap_or_default().contains(field),
+            "{}",
+            answer.text()
+        );
     }
 }
 
@@ -135,7 +159,8 @@ fn byte_order_mark_before_a_body_is_skipped() {
         server.initialize(1),
         server.modern(1, "tools/list", json!({})),
         server.rpc(1, "get_status", &json!({})),
-        server.post("/rpc", json!([{"jsonrpc": "2.0", "id": 1, "method": "get_status"}]).to_string()),
+        server
+            .post("/rpc", json!([{"jsonrpc": "2.0", "id": 1, "method": "get_status"}]).to_string()),
     ] {
         let marked = [b"\xef\xbb\xbf", &request.body[..]].concat();
         assert_eq!(server.ask(&request.clone().with_body(marked)).status, 200, "{request:?}");
@@ -164,7 +189,11 @@ fn programs_are_read_as_strictly_over_json_rpc_as_by_commands() {
         json!({"description": "d", "agent_id": "w"}),
         json!({"title": "only"}),
     ] {
-        assert_eq!(Door::Rpc.ask(&server, "create_task", &arguments).code(), "bad_arguments", "{arguments}");
+        assert_eq!(
+            Door::Rpc.ask(&server, "create_task", &arguments).code(),
+            "bad_arguments",
+            "{arguments}"
+        );
         Door::Mcp.ok(&server, "create_task", &arguments);
     }
 }

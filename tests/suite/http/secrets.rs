@@ -19,12 +19,15 @@ fn token_is_256_bits_in_a_file_that_only_its_owner_reads() {
     let board = Board::new();
     let server = Server::on(&board);
     let digits = server.token.strip_prefix("cbt_").unwrap();
-    assert!(digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));
+    assert!(
+        digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    );
     let path = token_file(&board);
     assert_eq!(fs::read_to_string(&path).unwrap().trim_end(), server.token);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(server.announced["token_file"].as_str().map(PathBuf::from), Some(path));
-    let (mcp, rpc) = (server.announced["mcp"].as_str().unwrap(), server.announced["rpc"].as_str().unwrap());
+    let (mcp, rpc) =
+        (server.announced["mcp"].as_str().unwrap(), server.announced["rpc"].as_str().unwrap());
     let url = server.announced["url"].as_str().unwrap();
     assert_eq!((mcp, rpc), (&*format!("{url}/mcp"), &*format!("{url}/rpc")));
 }
@@ -56,8 +59,11 @@ fn new_token_ends_the_old_one_also_in_a_server_that_runs_already() {
     for server in [&rotated, &running] {
         for door in Door::ALL {
             let call = door.call(server, 1, "get_status", &json!({}));
-            let with = |token: &str| call.clone().header("Authorization", &format!("Bearer {token}"));
-            until(PATIENCE, "the old token ends", || (server.ask(&with(&old)).status == 401).then_some(()));
+            let with =
+                |token: &str| call.clone().header("Authorization", &format!("Bearer {token}"));
+            until(PATIENCE, "the old token ends", || {
+                (server.ask(&with(&old)).status == 401).then_some(())
+            });
             assert_eq!(server.ask(&with(&rotated.token)).status, 200, "{door:?}");
         }
     }
@@ -92,7 +98,13 @@ fn token_is_neither_logged_nor_in_the_command_line() {
         let wrong = request.clone().header("Authorization", &format!("Basic {}", server.token));
         let offered = format!("callboard, callboard.bearer.{}", server.token);
         let offered = request.clone().header("Sec-WebSocket-Protocol", &offered);
-        for request in [request.clone(), request.at(&query), wrong, offered.clone(), offered.without("Authorization")] {
+        for request in [
+            request.clone(),
+            request.at(&query),
+            wrong,
+            offered.clone(),
+            offered.without("Authorization"),
+        ] {
             let mut connection = server.connect();
             connection.send(&request);
             connection.answer_head().unwrap();
@@ -119,7 +131,8 @@ fn token_that_others_could_read_is_not_used() {
     let (mut command, log) = serve(&board, &[]);
     let mut process = command.spawn().unwrap();
     let settled = until(PATIENCE, "the server ends or has a token of its own", || {
-        let safe = fs::metadata(token_file(&board)).is_ok_and(|file| file.permissions().mode() & 0o077 == 0);
+        let safe = fs::metadata(token_file(&board))
+            .is_ok_and(|file| file.permissions().mode() & 0o077 == 0);
         let ended = process.try_wait().unwrap();
         (ended.is_some() || safe).then_some(ended)
     });
@@ -169,6 +182,10 @@ fn token_file_that_holds_no_token_lets_nobody_in() {
         });
         let _ = process.kill();
         let _ = process.wait();
-        assert!(ended.is_none_or(|status| !status.success()), "{content:?} {}", fs::read_to_string(log).unwrap());
+        assert!(
+            ended.is_none_or(|status| !status.success()),
+            "{content:?} {}",
+            fs::read_to_string(log).unwrap()
+        );
     }
 }

@@ -6,10 +6,13 @@ use serde_json::json;
 
 use crate::world::{Answered, World};
 
-/// A board whose ready tasks rise by one for every ten minutes, with agents for any number of claims.
+/// A board whose ready tasks rise by one for every ten minutes, with agents for any number of
+/// claims.
 fn rising() -> World {
     let world = World::with_policy(Policy { aging_minutes: 10, ..Policy::default() });
-    world.agent_with("lead", json!({"role": "leader"})).agent_with("a1", json!({"max_concurrent": 50}))
+    world
+        .agent_with("lead", json!({"role": "leader"}))
+        .agent_with("a1", json!({"max_concurrent": 50}))
 }
 
 fn with(world: &mut World, id: &str, priority: u8) {
@@ -29,7 +32,8 @@ fn claims(world: &mut World, count: usize) -> Vec<String> {
 }
 
 fn shown(world: &mut World, id: &str) -> Option<u64> {
-    world.call("get_task", json!({"task_id": id})).expect("it is there")["effective_priority"].as_u64()
+    world.call("get_task", json!({"task_id": id})).expect("it is there")["effective_priority"]
+        .as_u64()
 }
 
 #[test]
@@ -78,7 +82,10 @@ fn waiting_counts_from_when_the_task_could_be_claimed() {
     assert_eq!(claims(&mut world, 2), ["first", "released"]);
     assert_eq!(shown(&mut world, "after"), None, "it is not ready");
     world.complete("a1", "first");
-    world.by("a1").call("release_task", json!({"task_id": "released"})).replies(json!({"success": true}));
+    world
+        .by("a1")
+        .call("release_task", json!({"task_id": "released"}))
+        .replies(json!({"success": true}));
     world
         .by("lead")
         .call("update_task", json!({"task_id": "released", "priority": 5}))

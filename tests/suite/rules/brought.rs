@@ -50,7 +50,10 @@ fn a_board_comes_with_its_agents_discoveries_and_results_in_one_event() {
     let reply = import(&mut world, &board());
     assert_eq!(reply["brought"], json!({"agents": 2, "discoveries": 1, "tasks": 4, "results": 2}));
     assert_eq!(world.state.seq(), before + 1);
-    assert_eq!((&*world.state.board().goal, &*world.state.board().master_plan), ("Ship it", "First this, then that."));
+    assert_eq!(
+        (&*world.state.board().goal, &*world.state.board().master_plan),
+        ("Ship it", "First this, then that.")
+    );
     let agent = world.state.agent(&AgentId::trusted("w1")).expect("known");
     assert_eq!((agent.tasks_completed, agent.tasks_failed, agent.is_present()), (4, 1, false));
     assert!(agent.capabilities.contains("rust"));
@@ -61,15 +64,24 @@ fn a_board_comes_with_its_agents_discoveries_and_results_in_one_event() {
     assert_eq!(done.completed_at.expect("known").to_string(), "2026-02-01T10:20:00.000Z");
     assert_eq!(done.result.expect("kept").files_created, ["a.rs"]);
     let group = world.read("g");
-    assert_eq!((group.status, group.completed_at), (TaskStatus::Done, world.read("done-1").completed_at));
+    assert_eq!(
+        (group.status, group.completed_at),
+        (TaskStatus::Done, world.read("done-1").completed_at)
+    );
     let failed = world.read("failed-1");
-    assert_eq!((failed.status, failed.max_attempts, failed.timeout_seconds), (TaskStatus::Failed, 5, Some(900)));
+    assert_eq!(
+        (failed.status, failed.max_attempts, failed.timeout_seconds),
+        (TaskStatus::Failed, 5, Some(900))
+    );
     assert_eq!(failed.result.expect("kept").error.as_deref(), Some("no network"));
     assert_eq!(world.attempt("failed-1").error.expect("kept").category, "timeout");
     let held = world.read("held-1");
     assert_eq!((held.status, held.attempts_used()), (TaskStatus::Available, 0));
     assert_eq!(world.attempt("held-1").outcome, Some(Outcome::Released));
-    world.nobody().call("get_task", json!({"task_id": "done-1"})).replies(json!({"actual_minutes": 19}));
+    world
+        .nobody()
+        .call("get_task", json!({"task_id": "done-1"}))
+        .replies(json!({"actual_minutes": 19}));
     let plans = world.nobody().call("get_master_plan", json!({})).expect("read");
     assert_eq!(plans["plans"][0]["metadata"]["other"]["audit_log"][0]["event"], "created");
 }
@@ -79,7 +91,10 @@ fn an_attempt_goes_on_where_the_other_board_left_it() {
     let mut world = World::new().agent("a1");
     import(&mut world, &board());
     let claim = world.claim("a1", "held-1");
-    assert_eq!((&claim["attempt"], &claim["handoff"]["last_attempt"]["agent"]), (&json!(2), &json!("w2")));
+    assert_eq!(
+        (&claim["attempt"], &claim["handoff"]["last_attempt"]["agent"]),
+        (&json!(2), &json!("w2"))
+    );
 }
 
 #[test]
@@ -91,7 +106,10 @@ fn a_second_import_brings_nothing_that_is_there() {
     let mut more = board();
     more["goal"] = json!("Another goal");
     more["agents"][0]["tasks_completed"] = json!(9);
-    more["discoveries"].as_array_mut().expect("a list").push(json!({"id": "d-2", "agent_id": "w1", "content": "new"}));
+    more["discoveries"]
+        .as_array_mut()
+        .expect("a list")
+        .push(json!({"id": "d-2", "agent_id": "w1", "content": "new"}));
     let reply = import(&mut world, &more);
     assert_eq!(reply["brought"], json!({"agents": 0, "discoveries": 1, "tasks": 0, "results": 0}));
     assert_eq!((world.state.seq(), &*world.state.board().goal), (seq + 1, "Ship it"));
@@ -128,7 +146,8 @@ fn a_bad_value_is_refused_whole_and_named_with_its_line() {
         let mut board = board();
         *board.pointer_mut(at).expect("it is there") = value;
         let text = serde_json::to_string_pretty(&board).expect("JSON");
-        let refusal = world.nobody().call("import_plan", json!({"text": text})).expect_err("refused");
+        let refusal =
+            world.nobody().call("import_plan", json!({"text": text})).expect_err("refused");
         let told = refusal.to_string();
         assert!(told.contains(named) && told.contains("line "), "{at}: {told}");
         assert_eq!((world.state.live_tasks(), world.state.agents().count()), (0, 0), "{at}");

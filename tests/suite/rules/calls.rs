@@ -23,30 +23,65 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
             "unknown_dependency",
             &["`nope`", "create it first"],
         ),
-        ("create_task", json!({"description": "x", "dependencies": ["#1"]}), "unknown_dependency", &["`#1`", "#0"]),
+        (
+            "create_task",
+            json!({"description": "x", "dependencies": ["#1"]}),
+            "unknown_dependency",
+            &["`#1`", "#0"],
+        ),
         (
             "create_task",
             json!({"description": "x", "id": "s", "dependencies": ["s"]}),
             "dependency_cycle",
             &["s -> s", "leave one"],
         ),
-        ("create_task", json!({"description": "x", "id": "t"}), "task_exists", &["`t`", "another id"]),
+        (
+            "create_task",
+            json!({"description": "x", "id": "t"}),
+            "task_exists",
+            &["`t`", "another id"],
+        ),
         ("create_task", json!({"description": "x", "id": "a b"}), "bad_id", &["task id", "`a-b`"]),
         ("create_task", json!({"description": " \n"}), "empty", &["description"]),
         ("create_task", json!({"description": "x", "title": ""}), "empty", &["title"]),
         ("create_task", json!({"description": "x", "max_attempts": 0}), "zero", &["max_attempts"]),
         ("create_task", json!({"description": "x", "tags": [""]}), "empty", &["tag"]),
-        ("create_task", json!({"description": long}), "over_limit", &["description", "16385 bytes", "at most 16384"]),
-        ("create_task", json!({"description": "x", "hints": long}), "over_limit", &["hints", "16385", "16384"]),
-        ("create_task", json!({"description": "x", "title": "x".repeat(201)}), "over_limit", &["title", "201", "200"]),
-        ("create_task", json!({"description": "x", "id": "x".repeat(65)}), "over_limit", &["id", "65", "64"]),
+        (
+            "create_task",
+            json!({"description": long}),
+            "over_limit",
+            &["description", "16385 bytes", "at most 16384"],
+        ),
+        (
+            "create_task",
+            json!({"description": "x", "hints": long}),
+            "over_limit",
+            &["hints", "16385", "16384"],
+        ),
+        (
+            "create_task",
+            json!({"description": "x", "title": "x".repeat(201)}),
+            "over_limit",
+            &["title", "201", "200"],
+        ),
+        (
+            "create_task",
+            json!({"description": "x", "id": "x".repeat(65)}),
+            "over_limit",
+            &["id", "65", "64"],
+        ),
         (
             "create_task",
             json!({"description": "x", "dependencies": many}),
             "over_limit",
             &["dependencies", "201", "200"],
         ),
-        ("create_task", json!({"description": "x", "tags": labels}), "over_limit", &["tags", "51", "50"]),
+        (
+            "create_task",
+            json!({"description": "x", "tags": labels}),
+            "over_limit",
+            &["tags", "51", "50"],
+        ),
         (
             "create_task",
             json!({"description": "x", "max_attempts": 101}),
@@ -59,7 +94,12 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
             "over_limit",
             &["idempotency_key", "201", "200"],
         ),
-        ("create_task", json!({"description": "x", "priority": 0}), "bad_priority", &["1 (first) to 10", "not 0"]),
+        (
+            "create_task",
+            json!({"description": "x", "priority": 0}),
+            "bad_priority",
+            &["1 (first) to 10", "not 0"],
+        ),
         ("create_task", json!({"description": "x", "priority": 11}), "bad_priority", &["not 11"]),
         ("create_task", json!({"description": "x", "priority": -1}), "bad_priority", &["not -1"]),
         (
@@ -125,9 +165,24 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
             "bad_arguments",
             &["boss", "leader", "worker", "observer"],
         ),
-        ("register_agent", json!({"agent_id": "human", "role": "worker"}), "reserved_id", &["human", "agent_id"]),
-        ("register_agent", json!({"agent_id": "all", "role": "worker"}), "address_as_id", &["all", "agent_id"]),
-        ("register_agent", json!({"agent_id": "role:x", "role": "worker"}), "address_as_id", &["role:", "agent_id"]),
+        (
+            "register_agent",
+            json!({"agent_id": "human", "role": "worker"}),
+            "reserved_id",
+            &["human", "agent_id"],
+        ),
+        (
+            "register_agent",
+            json!({"agent_id": "all", "role": "worker"}),
+            "address_as_id",
+            &["all", "agent_id"],
+        ),
+        (
+            "register_agent",
+            json!({"agent_id": "role:x", "role": "worker"}),
+            "address_as_id",
+            &["role:", "agent_id"],
+        ),
         ("register_agent", json!({"agent_id": "../x", "role": "worker"}), "bad_id", &["agent id"]),
         (
             "register_agent",
@@ -135,16 +190,56 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
             "over_limit",
             &["max_concurrent", "101", "100"],
         ),
-        ("start_task", json!({"agent_id": "a1", "task_id": "nope"}), "unknown_task", &["`nope`", "get_all_tasks"]),
-        ("complete_task", json!({"agent_id": "a1", "task_id": "nope", "output": ""}), "unknown_task", &["`nope`"]),
-        ("start_task", json!({"agent_id": "nope", "task_id": "t"}), "unknown_agent", &["`nope`", "register_agent"]),
-        ("add_discovery", json!({"agent_id": "nope", "content": "x"}), "unknown_agent", &["`nope`"]),
+        (
+            "start_task",
+            json!({"agent_id": "a1", "task_id": "nope"}),
+            "unknown_task",
+            &["`nope`", "get_all_tasks"],
+        ),
+        (
+            "complete_task",
+            json!({"agent_id": "a1", "task_id": "nope", "output": ""}),
+            "unknown_task",
+            &["`nope`"],
+        ),
+        (
+            "start_task",
+            json!({"agent_id": "nope", "task_id": "t"}),
+            "unknown_agent",
+            &["`nope`", "register_agent"],
+        ),
+        (
+            "add_discovery",
+            json!({"agent_id": "nope", "content": "x"}),
+            "unknown_agent",
+            &["`nope`"],
+        ),
         ("add_discovery", json!({"agent_id": "a1", "content": ""}), "empty", &["content"]),
-        ("claim_task", json!({"agent_id": "a1", "wait_seconds": 51}), "over_limit", &["wait_seconds", "51", "50"]),
-        ("heartbeat", json!({"agent_id": "a1", "note": "n".repeat(2_049)}), "over_limit", &["note", "2049", "2048"]),
-        ("heartbeat", json!({"agent_id": "a1", "project_dir": "sub"}), "bad_arguments", &["project_dir", "absolute"]),
+        (
+            "claim_task",
+            json!({"agent_id": "a1", "wait_seconds": 51}),
+            "over_limit",
+            &["wait_seconds", "51", "50"],
+        ),
+        (
+            "heartbeat",
+            json!({"agent_id": "a1", "note": "n".repeat(2_049)}),
+            "over_limit",
+            &["note", "2049", "2048"],
+        ),
+        (
+            "heartbeat",
+            json!({"agent_id": "a1", "project_dir": "sub"}),
+            "bad_arguments",
+            &["project_dir", "absolute"],
+        ),
         ("init_coordination", json!({"goal": ""}), "empty", &["goal"]),
-        ("init_coordination", json!({"goal": "g".repeat(8_193)}), "over_limit", &["goal", "8193", "8192"]),
+        (
+            "init_coordination",
+            json!({"goal": "g".repeat(8_193)}),
+            "over_limit",
+            &["goal", "8193", "8192"],
+        ),
         ("pause", json!({"reason": "r".repeat(2_049)}), "over_limit", &["reason", "2049"]),
         ("get_all_tasks", json!({"limit": 1_001}), "over_limit", &["page", "1001", "1000"]),
         ("get_task", json!({"task_id": "nope"}), "unknown_task", &["`nope`"]),
@@ -157,7 +252,10 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
         let shown: String = arguments.to_string().chars().take(120).collect();
         let message = world.nobody().call(operation, arguments).refuses(code);
         for part in parts {
-            assert!(message.contains(part), "{operation} {shown}: {message:?} does not say {part:?}");
+            assert!(
+                message.contains(part),
+                "{operation} {shown}: {message:?} does not say {part:?}"
+            );
         }
         assert!(message.len() < 600, "{message}");
         assert_eq!(world.state.seq(), seq, "{operation} {shown} recorded something");
@@ -173,10 +271,14 @@ fn whole_numbers_are_integers_however_they_are_written() {
     assert_eq!((task(&world).priority, task(&world).max_attempts), (3, 2));
     world.claim("a1", "t");
     let data = json!({"ratio": 5.0, "half": 0.5});
-    world.call("complete_task", json!({"task_id": "t", "output": "o", "data": data})).expect("completed");
+    world
+        .call("complete_task", json!({"task_id": "t", "output": "o", "data": data}))
+        .expect("completed");
     assert_eq!(task(&world).result.as_ref().expect("a result").data, Some(data));
     for priority in [json!(3.5), json!("3"), json!(1e300)] {
-        world.call("create_task", json!({"description": "d", "priority": priority})).refuses("bad_arguments");
+        world
+            .call("create_task", json!({"description": "d", "priority": priority}))
+            .refuses("bad_arguments");
     }
     world.call("get_all_tasks", json!({"limit": 0})).refuses("bad_arguments");
 }
@@ -214,7 +316,8 @@ fn repeated_key_creates_nothing_and_answers_the_same_ids() {
     for (operation, arguments, ids) in calls {
         let first = world.call(operation, arguments.clone()).replies(json!({"already": null}));
         let seq = world.state.seq();
-        let again = world.at(SECOND).call(operation, arguments.clone()).replies(json!({"already": true}));
+        let again =
+            world.at(SECOND).call(operation, arguments.clone()).replies(json!({"already": true}));
         assert_eq!(again.pointer(ids), first.pointer(ids));
         assert_eq!(world.state.seq(), seq, "{operation}");
         let mut others = arguments;
@@ -231,7 +334,8 @@ fn repeated_key_creates_nothing_and_answers_the_same_ids() {
 
 #[test]
 fn repeated_key_is_answered_also_when_the_task_has_retired() {
-    let mut world = World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1");
+    let mut world =
+        World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1");
     let create = json!({"id": "t", "description": "x", "idempotency_key": "k"});
     world.call("create_task", create.clone()).expect("created");
     world.claim("a1", "t");
@@ -272,10 +376,19 @@ fn batch_names_tasks_by_position_or_id() {
         {"description": "first"},
         {"id": "second", "description": "second", "dependencies": ["#1"]},
     ]);
-    let reply = world.call("create_tasks_batch", json!({"tasks": tasks})).replies(json!({"created": 3}));
-    let ids: Vec<_> = reply["task_ids"].as_array().expect("ids").iter().map(|id| id.as_str().expect("text")).collect();
+    let reply =
+        world.call("create_tasks_batch", json!({"tasks": tasks})).replies(json!({"created": 3}));
+    let ids: Vec<_> = reply["task_ids"]
+        .as_array()
+        .expect("ids")
+        .iter()
+        .map(|id| id.as_str().expect("text"))
+        .collect();
     let last = world.read(ids[0]);
-    assert_eq!(last.dependencies.iter().map(|id| id.as_str()).collect::<Vec<_>>(), [ids[1], "second"]);
+    assert_eq!(
+        last.dependencies.iter().map(|id| id.as_str()).collect::<Vec<_>>(),
+        [ids[1], "second"]
+    );
     assert_eq!(world.state.ready_count(), 1);
 }
 
@@ -288,15 +401,22 @@ fn apply_batch_does_all_or_nothing_and_says_which_was_refused() {
         {"name": "start_task", "arguments": {"agent_id": "a1", "task_id": "u"}},
     ]);
     let seq = world.state.seq();
-    let message = world.nobody().call("apply_batch", json!({"operations": operations})).refuses("batch_item");
-    assert!(message.contains("operations[2] (start_task)") && message.contains("task `u`"), "{message}");
+    let message =
+        world.nobody().call("apply_batch", json!({"operations": operations})).refuses("batch_item");
+    assert!(
+        message.contains("operations[2] (start_task)") && message.contains("task `u`"),
+        "{message}"
+    );
     assert_eq!((world.state.seq(), world.state.live_tasks()), (seq, 1));
     let mut good = operations;
     good[2]["arguments"]["task_id"] = json!("t");
     let reply = world.call("apply_batch", json!({"operations": good})).replies(json!({
         "applied": 3, "items_written": 3, "writes_saved": 2,
     }));
-    assert_eq!((&reply["results"][0]["task"]["id"], &reply["results"][2]["attempt"]), (&json!("u"), &json!(1)));
+    assert_eq!(
+        (&reply["results"][0]["task"]["id"], &reply["results"][2]["attempt"]),
+        (&json!("u"), &json!(1))
+    );
     assert_eq!(reply["results"][1]["agent_id"], "a1");
     assert_eq!(world.status("t"), TaskStatus::InProgress);
 }
@@ -308,7 +428,10 @@ fn a_batch_that_is_refused_keeps_no_late_result_and_says_so() {
     let late = json!({"task_id": "t", "agent_id": "a1", "output": "late"});
     let batch = json!({"operations": [{"name": "complete_task", "arguments": late}]});
     let message = world.call("apply_batch", batch).refuses("batch_item");
-    assert!(message.contains("not taken; sent alone") && !message.contains("but kept"), "{message}");
+    assert!(
+        message.contains("not taken; sent alone") && !message.contains("but kept"),
+        "{message}"
+    );
     assert!(world.attempt("t").late_result.is_none());
     world.call("complete_task", late).refuses("attempt_over");
     assert!(world.attempt("t").late_result.is_some());
@@ -317,9 +440,11 @@ fn a_batch_that_is_refused_keeps_no_late_result_and_says_so() {
 #[test]
 fn each_result_of_apply_batch_shows_what_that_operation_created() {
     let mut world = World::new().agent("a1");
-    let create = |id: &str| json!({"name": "create_task", "arguments": {"id": id, "description": "x"}});
+    let create =
+        |id: &str| json!({"name": "create_task", "arguments": {"id": id, "description": "x"}});
     let add = |content: &str| json!({"name": "add_discovery", "arguments": {"agent_id": "a1", "content": content}});
-    let several = json!({"name": "create_tasks_batch", "arguments": {"tasks": [{"description": "x"}]}});
+    let several =
+        json!({"name": "create_tasks_batch", "arguments": {"tasks": [{"description": "x"}]}});
     let operations = json!([create("t"), create("u"), several, add("first"), add("second")]);
     let reply = world.call("apply_batch", json!({"operations": operations})).expect("applied");
     assert_eq!(reply["results"][0]["task"]["id"], "t");
@@ -336,7 +461,10 @@ fn apply_batch_refuses_what_has_no_place_in_it() {
         (json!({"name": "get_status"}), "not_in_batch"),
         (json!({"name": "apply_batch", "arguments": {"operations": []}}), "not_in_batch"),
         (json!({"name": "rm -rf"}), "bad_arguments"),
-        (json!({"name": "create_task", "arguments": {"description": "x", "idempotency_key": "k"}}), "key_of_item"),
+        (
+            json!({"name": "create_task", "arguments": {"description": "x", "idempotency_key": "k"}}),
+            "key_of_item",
+        ),
         (json!({"name": "create_task", "arguments": {"descriptio": "x"}}), "bad_arguments"),
     ];
     for (item, inner) in cases {
@@ -353,7 +481,8 @@ fn apply_batch_refuses_what_has_no_place_in_it() {
 fn refused_batch_was_made_by_nobody_in_it() {
     let mut world = World::new().agent("a1");
     world.default_agent = DefaultAgent::Auto { prefix: "claude-main".to_owned() };
-    let operations = json!([{"name": "start_task", "arguments": {"agent_id": "a1", "task_id": "nope"}}]);
+    let operations =
+        json!([{"name": "start_task", "arguments": {"agent_id": "a1", "task_id": "nope"}}]);
     let executed = world.nobody().executed("apply_batch", json!({"operations": operations}));
     assert!(executed.answer.is_err());
     assert_eq!(executed.actor, None, "or the process would take `auto` for a1 from now on");
@@ -368,7 +497,8 @@ fn repeated_apply_batch_does_nothing_and_tells_what_it_did() {
         {"name": "add_discovery", "arguments": {"agent_id": "a1", "content": "c"}},
     ]);
     let batch = json!({"operations": operations, "idempotency_key": "k"});
-    let first = world.call("apply_batch", batch.clone()).replies(json!({"applied": 3, "already": null}));
+    let first =
+        world.call("apply_batch", batch.clone()).replies(json!({"applied": 3, "already": null}));
     let seq = world.state.seq();
     let found = &first["results"][2]["discovery"]["id"];
     let results = json!([{"created": ["t"]}, {"changed": "u"}, {"discovery": found}]);
@@ -385,8 +515,11 @@ fn events_are_paged_without_gap_or_repeat() {
     }
     let (mut since, mut seen) = (0, Vec::new());
     loop {
-        let reply = world.call("wait_for_events", json!({"since_seq": since, "limit": 4})).expect("a page");
-        seen.extend(reply["events"].as_array().expect("events").iter().map(|event| event["seq"].as_u64()));
+        let reply =
+            world.call("wait_for_events", json!({"since_seq": since, "limit": 4})).expect("a page");
+        seen.extend(
+            reply["events"].as_array().expect("events").iter().map(|event| event["seq"].as_u64()),
+        );
         since = reply["next_seq"].as_u64().expect("a place");
         if reply["more"] == false {
             break;
@@ -394,21 +527,28 @@ fn events_are_paged_without_gap_or_repeat() {
     }
     assert_eq!(seen, (1..=world.state.seq()).map(Some).collect::<Vec<_>>());
     let filtered = json!({"kinds": ["tasks_created"], "task_id": "t7"});
-    world.call("wait_for_events", filtered).replies(json!({"events": [{"kind": "tasks_created"}], "more": false}));
+    world
+        .call("wait_for_events", filtered)
+        .replies(json!({"events": [{"kind": "tasks_created"}], "more": false}));
 }
 
 #[test]
 fn who_waits_for_events_looks_at_each_once_and_is_told_the_same() {
     let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
     let asked = json!({"kinds": ["failed"], "wait_seconds": 50});
-    let waiting = world.nobody().prepared("wait_for_events", asked.clone()).expect("the arguments are good");
+    let waiting =
+        world.nobody().prepared("wait_for_events", asked.clone()).expect("the arguments are good");
     for number in 0..9 {
         world.create(&format!("t{number}"), json!({}));
         assert!(world.waits_on(waiting.as_ref()));
     }
     assert_eq!(world.events_read(), world.state.seq());
     let answer = world.answer(waiting.as_ref()).expect("an answer when the time is up");
-    assert_eq!((&answer["events"], &answer["next_seq"]), (&json!([]), &json!(world.state.seq())), "{answer}");
+    assert_eq!(
+        (&answer["events"], &answer["next_seq"]),
+        (&json!([]), &json!(world.state.seq())),
+        "{answer}"
+    );
     world.by("a1").call("fail_task", json!({"task_id": "t", "error": "x"})).expect("failed");
     world.nobody().create("last", json!({}));
     assert!(!world.waits_on(waiting.as_ref()));
@@ -436,14 +576,24 @@ fn null_stands_for_an_argument_that_is_left_out() {
     let tasks = json!([{"description": "d", "priority": null, "tags": null, "demands": {"tags": null}, "id": "t"}]);
     world.call("create_tasks_batch", json!({"tasks": tasks})).replies(json!({"task_ids": ["t"]}));
     let missing = json!({"tasks": [{"description": null, "priority": null}]});
-    assert!(world.call("create_tasks_batch", missing).refuses("bad_arguments").contains("description"));
-    assert!(world.call("get_status", json!({"nothing": null})).refuses("bad_arguments").contains("nothing"));
+    assert!(
+        world.call("create_tasks_batch", missing).refuses("bad_arguments").contains("description")
+    );
+    assert!(
+        world
+            .call("get_status", json!({"nothing": null}))
+            .refuses("bad_arguments")
+            .contains("nothing")
+    );
     world.claim("a1", "t");
     let data = json!({"kept": null});
     let done = json!({"task_id": "t", "output": "o", "files_modified": null, "data": data});
     world.by("a1").call("complete_task", done).expect("it is done");
     let results = json!([{"status": "done", "result": {"data": data}}]);
-    world.nobody().call("get_results", json!({"task_ids": ["t"], "limit": null})).replies(json!({"results": results}));
+    world
+        .nobody()
+        .call("get_results", json!({"task_ids": ["t"], "limit": null}))
+        .replies(json!({"results": results}));
 }
 
 /// The required arguments according to the schema.
@@ -460,7 +610,13 @@ fn sample(schema: &Value) -> Value {
         Some("integer" | "number") => json!(1),
         Some("boolean") => json!(true),
         Some("array") => json!([]),
-        _ => schema["required"].as_array().into_iter().flatten().map(of).collect::<serde_json::Map<_, _>>().into(),
+        _ => schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(of)
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
     }
 }
 
@@ -468,7 +624,9 @@ fn sample(schema: &Value) -> Value {
 fn a_named_task_without_a_result_is_told_with_its_status() {
     let mut world = World::new().agent("a1").task("open").task("held").claimed("a1", "held");
     let wanted = json!([{"task_id": "open", "status": "available"}, {"task_id": "held", "status": "claimed"}]);
-    world.call("get_results", json!({"task_ids": ["open", "held"]})).replies(json!({"results": wanted}));
+    world
+        .call("get_results", json!({"task_ids": ["open", "held"]}))
+        .replies(json!({"results": wanted}));
 }
 
 #[test]
@@ -482,7 +640,10 @@ fn a_page_after_what_has_retired_is_refused_and_says_so() {
     world.at(SECOND);
     for list in ["get_all_tasks", "get_results"] {
         let message = world.call(list, json!({"after": "t"})).refuses("cursor_retired");
-        assert!(message.contains("`t` has retired") && message.contains("without after"), "{message}");
+        assert!(
+            message.contains("`t` has retired") && message.contains("without after"),
+            "{message}"
+        );
         world.call(list, json!({"after": "none"})).refuses("unknown_task");
     }
 }
@@ -495,18 +656,29 @@ fn large_events_end_the_page_and_are_told_in_brief() {
     let mut world = World::new().agent("a1");
     world.replays_seldom = true;
     let long = "x".repeat(2 * 1024);
-    let drafts = (0..300).map(|number| json!({"id": format!("t{number}"), "title": "brief", "description": long}));
-    world.call("create_tasks_batch", json!({"tasks": drafts.collect::<Vec<_>>()})).expect("a batch");
+    let drafts = (0..300)
+        .map(|number| json!({"id": format!("t{number}"), "title": "brief", "description": long}));
+    world
+        .call("create_tasks_batch", json!({"tasks": drafts.collect::<Vec<_>>()}))
+        .expect("a batch");
     for number in 0..40 {
         world.create(&format!("single{number}"), json!({"description": "y".repeat(3_000)}));
     }
-    let data = (0..500).map(|key| (key.to_string(), json!([[["z".repeat(90)]]]))).collect::<serde_json::Map<_, _>>();
+    let data = (0..500)
+        .map(|key| (key.to_string(), json!([[["z".repeat(90)]]])))
+        .collect::<serde_json::Map<_, _>>();
     world.claim("a1", "single0");
     world
         .by("a1")
-        .call("complete_task", json!({"task_id": "single0", "output": "o".repeat(60_000), "data": data}))
+        .call(
+            "complete_task",
+            json!({"task_id": "single0", "output": "o".repeat(60_000), "data": data}),
+        )
         .expect("done");
-    world.nobody().call("init_coordination", json!({"goal": "g", "master_plan": "p".repeat(200_000)})).expect("set");
+    world
+        .nobody()
+        .call("init_coordination", json!({"goal": "g", "master_plan": "p".repeat(200_000)}))
+        .expect("set");
     let (mut since, mut seen) = (0, Vec::new());
     loop {
         let asked = json!({"since_seq": since, "limit": 1_000});
@@ -523,23 +695,33 @@ fn large_events_end_the_page_and_are_told_in_brief() {
         }
     }
     let head = world.state.seq();
-    let seqs = |events: &[Value]| -> Vec<_> { events.iter().filter_map(|event| event["seq"].as_u64()).collect() };
+    let seqs = |events: &[Value]| -> Vec<_> {
+        events.iter().filter_map(|event| event["seq"].as_u64()).collect()
+    };
     assert_eq!(seqs(&seen), (1..=head).collect::<Vec<_>>());
     let of = |kind: &str| seen.iter().filter(|event| event["kind"] == kind).collect::<Vec<_>>();
     let batch = of("tasks_created")[0];
     assert_eq!((&batch["shortened"], &batch["counts"]), (&json!(true), &json!({"tasks": 300})));
-    assert_eq!((&batch["tasks"][9]["id"], &batch["tasks"][9]["title"]), (&json!("t9"), &json!("brief")));
+    assert_eq!(
+        (&batch["tasks"][9]["id"], &batch["tasks"][9]["title"]),
+        (&json!("t9"), &json!("brief"))
+    );
     let single = of("tasks_created")[1];
     assert_eq!(
         (single["tasks"][0]["description"].as_str().map(str::len), single.get("shortened")),
         (Some(3_000), None)
     );
     for (kind, field) in [("completed", "result"), ("plan_set", "master_plan")] {
-        assert!(of(kind).iter().any(|event| event["shortened"] == true && !event[field].is_null()), "{kind}");
+        assert!(
+            of(kind).iter().any(|event| event["shortened"] == true && !event[field].is_null()),
+            "{kind}"
+        );
     }
     let (mut before, mut backwards) = (Value::Null, Vec::new());
     loop {
-        let reply = world.call("get_history", json!({"before_seq": before, "limit": 1_000})).expect("a page");
+        let reply = world
+            .call("get_history", json!({"before_seq": before, "limit": 1_000}))
+            .expect("a page");
         assert!(reply.to_string().len() <= READABLE, "{} bytes", reply.to_string().len());
         backwards.extend(seqs(reply["events"].as_array().expect("events")));
         before = reply["next"].clone();
@@ -552,10 +734,15 @@ fn large_events_end_the_page_and_are_told_in_brief() {
 
 #[test]
 fn the_history_of_an_agent_has_what_was_done_to_it() {
-    let mut world = World::new().agent("a1").agent("a2").agent("a3").task("t").task("other").claimed("a1", "t");
+    let mut world =
+        World::new().agent("a1").agent("a2").agent("a3").task("t").task("other").claimed("a1", "t");
     world.at(1).by("a2").call("send_message", json!({"to": "a1", "text": "hear"})).expect("sent");
     world.call("send_message", json!({"to": "a3", "text": "not you"})).expect("sent");
-    world.at(1).nobody().call("cancel_task", json!({"task_id": "t", "ask_owner": true})).expect("asked");
+    world
+        .at(1)
+        .nobody()
+        .call("cancel_task", json!({"task_id": "t", "ask_owner": true}))
+        .expect("asked");
     world.at(1).nobody().call("release_task", json!({"task_id": "t"})).expect("released");
     world.at(1).nobody().call("retry_task", json!({"task_id": "t"})).expect("available");
     world.claim("a1", "t");
@@ -564,11 +751,22 @@ fn the_history_of_an_agent_has_what_was_done_to_it() {
     world.claim("a1", "other");
     world.at(1).nobody().call("cancel_task", json!({"task_id": "t"})).expect("cancelled");
     let mut of = |agent: &str| -> Vec<String> {
-        let events = world.nobody().call("get_history", json!({"agent": agent, "since_seq": 0})).expect("a page");
+        let events = world
+            .nobody()
+            .call("get_history", json!({"agent": agent, "since_seq": 0}))
+            .expect("a page");
         let events = events["events"].as_array().expect("events").iter();
-        let done_to = events.filter(|event| event["actor"] != agent && event["kind"] != "agent_seen");
+        let done_to =
+            events.filter(|event| event["actor"] != agent && event["kind"] != "agent_seen");
         done_to.map(|event| event["kind"].as_str().expect("a kind").to_owned()).collect()
     };
-    assert_eq!(of("a1"), ["message_sent", "stop_requested", "released", "cancelled", "lease_expired"]);
-    assert_eq!(of("a3"), ["message_sent", "cancelled"], "and not the end of the attempt before its own");
+    assert_eq!(
+        of("a1"),
+        ["message_sent", "stop_requested", "released", "cancelled", "lease_expired"]
+    );
+    assert_eq!(
+        of("a3"),
+        ["message_sent", "cancelled"],
+        "and not the end of the attempt before its own"
+    );
 }

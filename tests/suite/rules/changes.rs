@@ -31,22 +31,30 @@ fn fail_tries_again_only_while_attempts_remain() {
     world.at(MINUTE);
     world.claim("a1", "t");
     let over = json!({"status": "failed", "attempts_left": 0, "retry_at": null});
-    world.call("fail_task", json!({"task_id": "t", "error": "x", "category": "timeout"})).replies(over);
+    world
+        .call("fail_task", json!({"task_id": "t", "error": "x", "category": "timeout"}))
+        .replies(over);
     assert_eq!(world.attempt("t").error.expect("kept").category, "timeout");
 }
 
 #[test]
 fn retry_forgives_all_attempts_and_the_pause() {
-    let mut world = World::new().agent("a1").task_with("t", json!({"max_attempts": 1})).claimed("a1", "t");
+    let mut world =
+        World::new().agent("a1").task_with("t", json!({"max_attempts": 1})).claimed("a1", "t");
     world.call("fail_task", json!({"task_id": "t", "error": "x"})).expect("failed");
     world.nobody().call("retry_task", json!({"task_id": "t"})).expect("retried");
     let task = world.read("t");
     assert_eq!((task.status, task.attempt, task.attempts_used()), (TaskStatus::Available, 1, 0));
     assert_eq!((task.result, task.not_before), (None, None));
-    world.nobody().call("update_task", json!({"task_id": "t", "max_attempts": 3})).expect("updated");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "max_attempts": 3}))
+        .expect("updated");
     world.claim("a1", "t");
     assert_eq!(world.attempt("t").number, 2);
-    world.call("fail_task", json!({"task_id": "t", "error": "x"})).replies(json!({"status": "available"}));
+    world
+        .call("fail_task", json!({"task_id": "t", "error": "x"}))
+        .replies(json!({"status": "available"}));
     world.nobody().call("retry_task", json!({"task_id": "t"})).expect("needs not wait");
     world.claim("a1", "t");
 }
@@ -56,9 +64,14 @@ fn release_costs_no_attempt_and_leaves_its_reason() {
     let mut world = World::new().agent("a1").agent("a2").task_with("t", json!({"max_attempts": 1}));
     for _ in 0..3 {
         world.claim("a1", "t");
-        world.call("release_task", json!({"task_id": "t", "reason": "no gpu here"})).expect("released");
+        world
+            .call("release_task", json!({"task_id": "t", "reason": "no gpu here"}))
+            .expect("released");
     }
-    assert_eq!((world.read("t").attempts_used(), world.attempt("t").outcome), (0, Some(Outcome::Released)));
+    assert_eq!(
+        (world.read("t").attempts_used(), world.attempt("t").outcome),
+        (0, Some(Outcome::Released))
+    );
     world.by("a2").call("claim_task", json!({})).replies(json!({
         "attempt": 4, "handoff": {"last_attempt": {"agent": "a1", "error": "no gpu here"}, "more": "get_task"},
     }));
@@ -69,14 +82,20 @@ fn stop_request_comes_with_every_reply_to_the_owner_until_it_lets_go() {
     let mut world = World::new().agent("a2").agent("a1").task("t").claimed("a1", "t");
     let ask = json!({"task_id": "t", "ask_owner": true, "reason": "not needed"});
     for _ in 0..2 {
-        world.nobody().call("cancel_task", ask.clone()).replies(json!({"status": "claimed", "asked_owner": true}));
+        world
+            .nobody()
+            .call("cancel_task", ask.clone())
+            .replies(json!({"status": "claimed", "asked_owner": true}));
     }
     assert_eq!(world.count_of("stop_requested"), 1);
     let asked = json!({"stop_requested": [{"task": "t", "reason": "not needed"}]});
     world.by("a1").call("heartbeat", json!({})).replies(asked.clone());
     world.by("a1").call("start_task", json!({"task_id": "t"})).replies(asked);
     world.by("a2").call("heartbeat", json!({})).replies(json!({"stop_requested": null}));
-    world.by("a1").call("release_task", json!({"task_id": "t"})).replies(json!({"stop_requested": null}));
+    world
+        .by("a1")
+        .call("release_task", json!({"task_id": "t"}))
+        .replies(json!({"stop_requested": null}));
     assert_eq!((world.read("t").stop_requested, world.status("t")), (None, TaskStatus::Cancelled));
 }
 
@@ -85,15 +104,23 @@ fn a_task_that_is_not_to_be_done_is_cancelled_however_its_agent_stops() {
     let ends = [
         (Some(("release_task", json!({"task_id": "t"}))), TaskStatus::Cancelled),
         (Some(("fail_task", json!({"task_id": "t", "error": "stopped"}))), TaskStatus::Cancelled),
-        (Some(("fail_task", json!({"task_id": "t", "error": "x", "retryable": false}))), TaskStatus::Failed),
+        (
+            Some(("fail_task", json!({"task_id": "t", "error": "x", "retryable": false}))),
+            TaskStatus::Failed,
+        ),
         (Some(("complete_task", json!({"task_id": "t", "output": "ready"}))), TaskStatus::Done),
         (None, TaskStatus::Cancelled),
     ];
     for (call, status) in ends {
         let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
-        world.nobody().call("cancel_task", json!({"task_id": "t", "ask_owner": true})).expect("asked");
+        world
+            .nobody()
+            .call("cancel_task", json!({"task_id": "t", "ask_owner": true}))
+            .expect("asked");
         match &call {
-            Some((name, arguments)) => drop(world.by("a1").call(name, arguments.clone()).expect("ended")),
+            Some((name, arguments)) => {
+                drop(world.by("a1").call(name, arguments.clone()).expect("ended"))
+            }
             None => drop(world.at(30 * MINUTE)),
         }
         assert_eq!(world.status("t"), status, "{call:?}");
@@ -119,7 +146,11 @@ fn what_is_to_be_cancelled_stays_so_through_a_plan_and_a_restore() {
     let task = world.read(id.as_str().expect("an id"));
     let reason = task.result.as_ref().and_then(|result| result.error.as_deref());
     assert_eq!((task.status, reason), (TaskStatus::Cancelled, Some("moot")));
-    assert_eq!(world.read(task.parent.expect("a part").as_str()).status, TaskStatus::Cancelled, "with its only part");
+    assert_eq!(
+        world.read(task.parent.expect("a part").as_str()).status,
+        TaskStatus::Cancelled,
+        "with its only part"
+    );
     world.check();
 }
 
@@ -131,7 +162,10 @@ fn cancelling_a_held_task_frees_its_agent() {
         .call("cancel_task", json!({"task_id": "t", "reason": "moot"}))
         .replies(json!({"status": "cancelled"}));
     assert_eq!(world.attempt("t").outcome, Some(Outcome::Cancelled));
-    world.by("a1").call("complete_task", json!({"task_id": "t", "output": "x"})).refuses("attempt_over");
+    world
+        .by("a1")
+        .call("complete_task", json!({"task_id": "t", "output": "x"}))
+        .refuses("attempt_over");
     assert_eq!(world.next("a1")["task"]["id"], "u");
 }
 
@@ -155,24 +189,32 @@ fn update_refuses_cycles_and_shows_them() {
 fn update_changes_what_is_named_and_leaves_the_rest() {
     let more = json!({"title": "T", "hints": "h", "context_files": ["f"], "tags": ["x"], "demands": {"tags": ["eu"]}});
     let mut world = World::new().task_with("t", more).task("u");
-    world.nobody().call("update_task", json!({"task_id": "t", "priority": 2, "metadata": {"k": 1}})).replies(json!({
-        "task": {
-            "title": "T", "priority": 2, "tags": ["x"], "demands": {"tags": ["eu"]},
-            "context": {"hints": "h", "files": ["f"], "metadata": {"k": 1}},
-        },
-    }));
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "priority": 2, "metadata": {"k": 1}}))
+        .replies(json!({
+            "task": {
+                "title": "T", "priority": 2, "tags": ["x"], "demands": {"tags": ["eu"]},
+                "context": {"hints": "h", "files": ["f"], "metadata": {"k": 1}},
+            },
+        }));
     let seq = world.state.seq();
     world.call("update_task", json!({"task_id": "t"})).replies(json!({"success": true}));
     assert_eq!(world.state.seq(), seq, "nothing changes, nothing is recorded");
     let mut world = world.agent_with("a1", json!({"tags": ["eu"]})).claimed("a1", "t");
-    let message = world.call("update_task", json!({"task_id": "t", "dependencies": ["u"]})).refuses("not_ready");
+    let message = world
+        .call("update_task", json!({"task_id": "t", "dependencies": ["u"]}))
+        .refuses("not_ready");
     assert!(message.contains("waits for `u`"), "{message}");
 }
 
 #[test]
 fn dependent_becomes_ready_when_the_last_dependency_is_done() {
-    let mut world =
-        World::new().agent("a1").task("a").task("b").task_with("c", json!({"dependencies": ["a", "b", "a"]}));
+    let mut world = World::new()
+        .agent("a1")
+        .task("a")
+        .task("b")
+        .task_with("c", json!({"dependencies": ["a", "b", "a"]}));
     assert_eq!(world.read("c").dependencies.len(), 2, "each once");
     let message = world.call("claim_task", json!({"task_id": "c"})).refuses("not_ready");
     assert!(message.contains("waits for `a`, `b`"), "{message}");
@@ -181,13 +223,16 @@ fn dependent_becomes_ready_when_the_last_dependency_is_done() {
         world.claim("a1", task);
         world.complete("a1", task);
     }
-    world.call("get_task", json!({"task_id": "c"})).replies(json!({"ready": true, "waits_for": null}));
+    world
+        .call("get_task", json!({"task_id": "c"}))
+        .replies(json!({"ready": true, "waits_for": null}));
     assert_eq!(world.next("a1")["task"]["id"], "c");
 }
 
 #[test]
 fn retirement_keeps_what_unfinished_tasks_need_and_the_counts() {
-    let mut world = World::with_policy(Policy { keep_finished: 2, ..Policy::default() }).agent("a1");
+    let mut world =
+        World::with_policy(Policy { keep_finished: 2, ..Policy::default() }).agent("a1");
     for task in ["needed", "d1", "d2", "d3", "d4"] {
         world.create(task, json!({}));
     }
@@ -207,7 +252,8 @@ fn retirement_keeps_what_unfinished_tasks_need_and_the_counts() {
     world.call("get_task", json!({"task_id": "d1"})).replies(json!({
         "retired": true, "task": {"id": "d1", "status": "done", "result": {"output": "made"}},
     }));
-    let results = json!({"results": [{"task_id": "d2", "result": {"output": "made"}}, {"task_id": "d4"}]});
+    let results =
+        json!({"results": [{"task_id": "d2", "result": {"output": "made"}}, {"task_id": "d4"}]});
     world.call("get_results", json!({"task_ids": ["d2", "d4"]})).replies(results);
     world.call("create_task", json!({"id": "d1", "description": "x"})).refuses("task_exists");
     world.create("later", json!({"dependencies": ["d1"]}));
@@ -217,7 +263,8 @@ fn retirement_keeps_what_unfinished_tasks_need_and_the_counts() {
 #[test]
 fn finished_tasks_that_must_stay_are_not_looked_through_again_with_every_call() {
     let policy = Policy { keep_finished: 20, ..Policy::default() };
-    let mut world = World::with_policy(Policy { keep_finished: 1_000, ..Policy::default() }).agent("a1");
+    let mut world =
+        World::with_policy(Policy { keep_finished: 1_000, ..Policy::default() }).agent("a1");
     let tasks: Vec<_> = (0..30).map(|number| format!("t{number}")).collect();
     for task in &tasks {
         world.create(task, json!({}));
@@ -229,7 +276,10 @@ fn finished_tasks_that_must_stay_are_not_looked_through_again_with_every_call() 
     }
     let mut left = 0;
     for (task, looks) in [(27, false), (28, false), (29, true)] {
-        assert!(world.state.retire_surplus(&policy, &mut left).is_none(), "all are needed, or it was looked just now");
+        assert!(
+            world.state.retire_surplus(&policy, &mut left).is_none(),
+            "all are needed, or it was looked just now"
+        );
         assert_eq!(left, 27, "{task}: it has not looked since");
         world.claim("a1", &tasks[task]);
         world.complete("a1", &tasks[task]);
@@ -250,7 +300,8 @@ fn what_was_called_off_is_not_waited_for_in_the_progress() {
 
 #[test]
 fn failed_tasks_and_what_they_need_stay() {
-    let mut world = World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1").task("a");
+    let mut world =
+        World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1").task("a");
     world.create("b", json!({"dependencies": ["a"], "max_attempts": 1}));
     world.claim("a1", "a");
     world.complete("a1", "a");
@@ -272,8 +323,7 @@ fn pause_stops_claims_and_nothing_else() {
     assert_eq!(world.count_of("paused"), 1);
     world.call("get_status", json!({})).replies(json!({"paused": {"reason": "release day"}}));
     world.complete("a1", "t");
-    let paused =
-        json!({"success": false, "verdict": "paused", "message": "claims are paused", "reason": "release day"});
+    let paused = json!({"success": false, "verdict": "paused", "message": "claims are paused", "reason": "release day"});
     world.by("a1").call("claim_task", json!({"task_id": "u"})).replies(paused);
     world.call("resume", json!({})).refuses("not_leader");
     for _ in 0..2 {
@@ -286,12 +336,18 @@ fn pause_stops_claims_and_nothing_else() {
 #[test]
 fn paths_in_the_worktree_are_kept_relative_to_it() {
     let mut world = World::new().agent("a1").task("t");
-    let place = Place { worktree: Some("/w/five".into()), branch: Some("fix".into()), head: Some("c0ffee".into()) };
+    let place = Place {
+        worktree: Some("/w/five".into()),
+        branch: Some("fix".into()),
+        head: Some("c0ffee".into()),
+    };
     world.place = place.clone();
     world.claim("a1", "t");
     assert_eq!(world.attempt("t").place, place);
     let files = json!(["/w/five/src/a.rs", "src/b.rs", "/w/fiver/c.rs"]);
-    world.call("complete_task", json!({"task_id": "t", "output": "", "files_modified": files})).expect("done");
+    world
+        .call("complete_task", json!({"task_id": "t", "output": "", "files_modified": files}))
+        .expect("done");
     let result = world.read("t").result.expect("a result");
     assert_eq!(result.files_modified, ["src/a.rs", "src/b.rs", "/w/fiver/c.rs"]);
     assert_eq!(result.branch.as_deref(), Some("fix"));
@@ -304,7 +360,11 @@ fn a_batch_tells_of_each_operation_what_that_one_did() {
         world.nobody().call("cancel_task", json!({"task_id": task})).expect("cancelled");
     }
     let retry = |what: Value| json!({"name": "retry_task", "arguments": what});
-    let operations = [retry(json!({"task_id": "t"})), retry(json!({"task_id": "u"})), retry(json!({"scope": "P9"}))];
+    let operations = [
+        retry(json!({"task_id": "t"})),
+        retry(json!({"task_id": "u"})),
+        retry(json!({"scope": "P9"})),
+    ];
     let results = json!([{"retried": 1}, {"retried": 1}, {"retried": 0}]);
     world
         .call("apply_batch", json!({"operations": operations}))

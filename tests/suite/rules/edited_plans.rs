@@ -1,5 +1,5 @@
-//! Random plans, edited at random while agents work on them: no task changes its meaning while it is held, and none is
-//! done unless an agent has done it under the same words.
+//! Random plans, edited at random while agents work on them: no task changes its meaning while it
+//! is held, and none is done unless an agent has done it under the same words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,8 @@ impl File {
 
     /// The end of what begins at `at`.
     fn end(&self, at: usize) -> usize {
-        let below = self.nodes[at + 1..].iter().take_while(|node| node.level > self.nodes[at].level);
+        let below =
+            self.nodes[at + 1..].iter().take_while(|node| node.level > self.nodes[at].level);
         at + 1 + below.count()
     }
 
@@ -125,7 +126,10 @@ struct Watched {
 
 impl Watched {
     fn new() -> Self {
-        Self { world: World::new().agent("a1").agent_with("a2", json!({"max_concurrent": 3})), done: BTreeMap::new() }
+        Self {
+            world: World::new().agent("a1").agent_with("a2", json!({"max_concurrent": 3})),
+            done: BTreeMap::new(),
+        }
     }
 
     fn tasks(&self) -> BTreeMap<String, Task> {
@@ -134,7 +138,8 @@ impl Watched {
 
     fn work(&mut self, (kind, one, _): Step) {
         let agent = ["a1", "a2"][usize::from(one) % 2];
-        let held: Vec<_> = self.world.state.tasks().filter(|task| task.status.is_held()).cloned().collect();
+        let held: Vec<_> =
+            self.world.state.tasks().filter(|task| task.status.is_held()).cloned().collect();
         let chosen = held.get(usize::from(one) % held.len().max(1));
         match (kind % 3, chosen) {
             (0, Some(task)) => {
@@ -143,7 +148,10 @@ impl Watched {
             }
             (1, Some(task)) => {
                 let owner = task.claimed_by.clone().expect("a holder").to_string();
-                self.world.by(&owner).call("release_task", json!({"task_id": task.id})).expect("released");
+                self.world
+                    .by(&owner)
+                    .call("release_task", json!({"task_id": task.id}))
+                    .expect("released");
             }
             _ => drop(self.world.by(agent).call("claim_task", json!({}))),
         }
@@ -159,7 +167,11 @@ impl Watched {
             if by_parts || completed && known.is_empty() {
                 known.insert(words(task.headline()));
             }
-            assert!(known.contains(&words(task.headline())), "{} is done as {known:?}", task.headline());
+            assert!(
+                known.contains(&words(task.headline())),
+                "{} is done as {known:?}",
+                task.headline()
+            );
         }
     }
 
@@ -175,22 +187,33 @@ impl Watched {
         let reply = self.world.nobody().call("import_plan", call(&text, false)).expect("imported");
         self.note();
         prop_assert_eq!(&shown["added"], &reply["added"], "a dry run shows the ids");
-        let counted = reply["items"].as_u64().unwrap_or_default() as usize + list(&reply, "skipped").len();
+        let counted =
+            reply["items"].as_u64().unwrap_or_default() as usize + list(&reply, "skipped").len();
         prop_assert_eq!(counted, file.nodes.len(), "every line is an item or named");
         let after = self.tasks();
         for (id, was) in before.iter().filter(|(_, task)| task.status.is_held()) {
             let is = &after[id];
-            prop_assert!(!is.status.is_held() || said(is) == said(was), "{was:?} became {is:?} while it was held");
+            prop_assert!(
+                !is.status.is_held() || said(is) == said(was),
+                "{was:?} became {is:?} while it was held"
+            );
         }
         let name = reply["plan"].as_str().unwrap_or_default();
         let own = |task: &Task| task.plan_name() == Some(name) || gone.is_some();
         for (id, was) in before.iter().filter(|(_, task)| !own(task)) {
             prop_assert_eq!(&after[id], was, "a task of another plan");
         }
-        let again = self.world.nobody().call("import_plan", call(&text, false)).expect("imported again");
+        let again =
+            self.world.nobody().call("import_plan", call(&text, false)).expect("imported again");
         prop_assert_eq!(&again["unchanged"], &json!(true));
-        let again = self.world.nobody().call("import_plan", call(&format!("{text}\n"), false)).expect("and again");
-        for name in ["added", "modified", "reopened", "renamed", "completed", "obsolete", "left_done"] {
+        let again = self
+            .world
+            .nobody()
+            .call("import_plan", call(&format!("{text}\n"), false))
+            .expect("and again");
+        for name in
+            ["added", "modified", "reopened", "renamed", "completed", "obsolete", "left_done"]
+        {
             prop_assert_eq!(list(&again, name).len(), 0, "{} by the same plan: {}", name, &again);
         }
         Ok(())
@@ -232,8 +255,12 @@ fn run(steps: &[Step]) -> Result<usize, TestCaseError> {
 #[test]
 fn no_edit_changes_the_meaning_of_held_work_or_invents_done() {
     let cases = size("CALLBOARD_EDITED_PLANS", 3) as u32;
-    let mut runner =
-        TestRunner::new(Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 500,
+        ..Config::default()
+    });
     let edits = std::cell::Cell::new(0);
     let steps = proptest::collection::vec(any::<Step>(), 15..40);
     let outcome = runner.run(&steps, |steps| {

@@ -18,7 +18,8 @@ use super::super::world::{Answered, World};
 
 /// P1 with two milestones, the second of which depends on the first; each has two tasks.
 fn tree() -> World {
-    let mut world = World::new().agent_with("lead", json!({"role": "leader"})).agent("a1").agent("a2");
+    let mut world =
+        World::new().agent_with("lead", json!({"role": "leader"})).agent("a1").agent("a2");
     let task = |id: &str, path: &str| json!({"id": id, "description": id, "path": path});
     let mut second = task("m2", "P1.M2");
     second["dependencies"] = json!(["m1"]);
@@ -35,9 +36,14 @@ fn parents_are_done_when_their_parts_are_and_never_claimed() {
     let mut world = tree();
     let message = world.by("a1").call("claim_task", json!({"task_id": "m1"})).refuses("is_parent");
     assert!(message.contains("2 of them unfinished") && message.contains("P1.M1"), "{message}");
-    assert_eq!((world.state.ready_count(), world.state.blocked_count()), (2, 2), "parents are neither");
+    assert_eq!(
+        (world.state.ready_count(), world.state.blocked_count()),
+        (2, 2),
+        "parents are neither"
+    );
     for task in ["p1-m1-t1", "p1-m1-t2"] {
-        let message = world.by("a2").call("claim_task", json!({"task_id": "p1-m2-t1"})).refuses("not_ready");
+        let message =
+            world.by("a2").call("claim_task", json!({"task_id": "p1-m2-t1"})).refuses("not_ready");
         assert!(message.contains("`m1`"), "{message}");
         assert_eq!(world.status("m1"), TaskStatus::Available);
         assert_eq!(world.next("a1")["task"]["id"], task);
@@ -60,9 +66,14 @@ fn a_part_that_fails_is_what_its_parents_wait_for() {
     let mut world = tree();
     for task in ["p1-m1-t1", "p1-m1-t2"] {
         world.claim("a1", task);
-        world.call("fail_task", json!({"task_id": task, "error": "x", "retryable": false})).expect("failed");
+        world
+            .call("fail_task", json!({"task_id": task, "error": "x", "retryable": false}))
+            .expect("failed");
     }
-    assert_eq!((world.status("m1"), world.status("p")), (TaskStatus::Failed, TaskStatus::Available));
+    assert_eq!(
+        (world.status("m1"), world.status("p")),
+        (TaskStatus::Failed, TaskStatus::Available)
+    );
     world.call("get_status", json!({})).replies(json!({
         "queue": {"ready": 0, "blocked": 2, "deadlocked": true},
         "graph": {"blockers": [{"task": "p1-m1-t1", "status": "failed", "blocks": 2}, {"task": "p1-m1-t2"}]},
@@ -71,7 +82,10 @@ fn a_part_that_fails_is_what_its_parents_wait_for() {
     world.by("a1").call("claim_task", json!({})).replies(json!({"verdict": "stuck"}));
     world.by("lead").call("retry_task", json!({"task_id": "m1"})).replies(json!({"retried": 2}));
     assert_eq!((world.status("m1"), world.state.ready_count()), (TaskStatus::Available, 2));
-    world.by("lead").call("cancel_task", json!({"task_id": "m1"})).replies(json!({"status": "cancelled"}));
+    world
+        .by("lead")
+        .call("cancel_task", json!({"task_id": "m1"}))
+        .replies(json!({"status": "cancelled"}));
     assert_eq!(world.status("p1-m1-t2"), TaskStatus::Cancelled);
     world.by("lead").call("retry_task", json!({"scope": "P1.M2"})).replies(json!({"retried": 0}));
     world.by("lead").call("retry_task", json!({"scope": "P1.M1"})).replies(json!({"retried": 2}));
@@ -82,15 +96,21 @@ fn a_part_that_fails_is_what_its_parents_wait_for() {
 fn cycles_through_parents_are_refused() {
     let mut world = tree();
     let rewire = |task: &str, on: &str| json!({"task_id": task, "dependencies": [on]});
-    for (task, on) in [("p1-m1-t1", "m1"), ("p1-m1-t1", "p"), ("p1-m1-t1", "p1-m2-t2"), ("m1", "p1-m2-t1"), ("p", "m2")]
-    {
+    for (task, on) in [
+        ("p1-m1-t1", "m1"),
+        ("p1-m1-t1", "p"),
+        ("p1-m1-t1", "p1-m2-t2"),
+        ("m1", "p1-m2-t1"),
+        ("p", "m2"),
+    ] {
         world.by("lead").call("update_task", rewire(task, on)).refuses("dependency_cycle");
     }
     world.by("lead").call("update_task", rewire("p1-m1-t1", "p1-m1-t2")).expect("no cycle");
     let part = json!({"description": "x", "path": "P1.M1.T3", "dependencies": ["m2"]});
     world.call("create_task", part).refuses("dependency_cycle");
     world.claim("a1", "p1-m1-t2");
-    let message = world.by("lead").call("update_task", json!({"task_id": "p", "dependencies": ["p1-m2-t1"]}));
+    let message =
+        world.by("lead").call("update_task", json!({"task_id": "p", "dependencies": ["p1-m2-t1"]}));
     message.refuses("dependency_cycle");
 }
 
@@ -109,13 +129,18 @@ fn a_new_part_reopens_its_parents_and_work_in_hand_gets_none() {
     );
     world.claim("a1", "late");
     world.create("below", json!({"path": "P1.M2.T9.S1"}));
-    assert_eq!(world.read("below").parent, Some(TaskId::trusted("m2")), "nobody's work is made a parent");
+    assert_eq!(
+        world.read("below").parent,
+        Some(TaskId::trusted("m2")),
+        "nobody's work is made a parent"
+    );
     assert_eq!(world.status("late"), TaskStatus::Claimed);
 }
 
 #[test]
 fn finished_parts_stay_while_their_parents_are_open() {
-    let mut world = World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1");
+    let mut world =
+        World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1");
     for (id, path) in [("p", "P1"), ("a", "P1.M1"), ("b", "P1.M2")] {
         world.create(id, json!({"path": path}));
     }
@@ -131,7 +156,8 @@ fn finished_parts_stay_while_their_parents_are_open() {
 
 #[test]
 fn done_parts_stay_until_those_that_were_called_off_are_gone() {
-    let mut world = World::with_policy(Policy { keep_finished: 2, ..Policy::default() }).agent("a1");
+    let mut world =
+        World::with_policy(Policy { keep_finished: 2, ..Policy::default() }).agent("a1");
     for (id, path) in [("p", "P1"), ("a", "P1.M1"), ("b", "P1.M2")] {
         world.create(id, json!({"path": path}));
     }
@@ -141,11 +167,19 @@ fn done_parts_stay_until_those_that_were_called_off_are_gone() {
     world.at(SECOND).nobody().call("cancel_task", json!({"task_id": "b"})).expect("called off");
     assert_eq!((world.status("p"), world.state.ready_count()), (TaskStatus::Done, 1));
     world.at(SECOND).at(SECOND);
-    assert_eq!((world.status("p"), world.state.ready_count()), (TaskStatus::Done, 1), "nothing has changed but time");
+    assert_eq!(
+        (world.status("p"), world.state.ready_count()),
+        (TaskStatus::Done, 1),
+        "nothing has changed but time"
+    );
     assert_eq!(world.state.live_tasks(), 3, "one has retired");
     world.policy.keep_finished = 0;
     world.at(SECOND).at(SECOND);
-    assert_eq!((world.status("p"), world.state.live_tasks()), (TaskStatus::Done, 2), "what is needed stays");
+    assert_eq!(
+        (world.status("p"), world.state.live_tasks()),
+        (TaskStatus::Done, 2),
+        "what is needed stays"
+    );
 }
 
 #[test]
@@ -156,8 +190,14 @@ fn explanations_name_every_reason_and_who_could() {
         "task": "p1-m2-t1", "status": "available", "claimable": false, "agents": ["a1", "a2", "lead"],
         "reasons": [{"next": "explain_task `m1`"}], "last_change": {"kind": "tasks_created", "by": "human"},
     }));
-    assert!(reply["reasons"][0]["why"].as_str().is_some_and(|why| why.contains("waits for m1, as does all of P1.M2")));
-    world.call("explain_task", json!({"task_id": "gpu"})).replies(json!({"agents": [], "claimable": false}));
+    assert!(
+        reply["reasons"][0]["why"]
+            .as_str()
+            .is_some_and(|why| why.contains("waits for m1, as does all of P1.M2"))
+    );
+    world
+        .call("explain_task", json!({"task_id": "gpu"}))
+        .replies(json!({"agents": [], "claimable": false}));
     world.call("explain_task", json!({"task_id": "p"})).replies(json!({"claimable": false}));
     world.claim("a1", "p1-m1-t1");
     world.nobody().call("pause", json!({})).expect("paused");
@@ -170,24 +210,36 @@ fn explanations_name_every_reason_and_who_could() {
 #[test]
 fn what_is_claimable_is_given_to_somebody_who_asks() {
     let mut world = World::new().task("t");
-    let explain = |world: &mut World| world.call("explain_task", json!({"task_id": "t"})).expect("explained");
+    let explain =
+        |world: &mut World| world.call("explain_task", json!({"task_id": "t"})).expect("explained");
     let reason = |reply: &Value| reply["reasons"][0]["why"].as_str().unwrap_or_default().to_owned();
     let nobody = explain(&mut world);
-    assert_eq!((&nobody["claimable"], reason(&nobody)), (&json!(false), "no agent is registered".to_owned()));
+    assert_eq!(
+        (&nobody["claimable"], reason(&nobody)),
+        (&json!(false), "no agent is registered".to_owned())
+    );
     let mut world = world.agent("a1");
     let gone = json!({"claimable": false, "agents": [], "others": [{"agent": "a1"}]});
     assert_eq!(explain(&mut world)["claimable"], true);
     world.at(30 * MINUTE);
     let reply = world.call("explain_task", json!({"task_id": "t"})).replies(gone.clone());
     assert!(reason(&reply).contains("see others"), "{reply}");
-    assert!(reply["others"][0]["why"].as_str().is_some_and(|why| why.contains("was last heard of at")), "{reply}");
+    assert!(
+        reply["others"][0]["why"].as_str().is_some_and(|why| why.contains("was last heard of at")),
+        "{reply}"
+    );
     let spent = json!({"workflow_id": "w", "budget": {"tokens": 1}, "spent": {"tokens": 2}});
     world.by("a1").call("save_checkpoint", spent).expect("saved");
     world.call("claim_task", json!({})).replies(json!({"verdict": "spent"}));
     let reply = world.call("explain_task", json!({"task_id": "t"})).replies(gone);
-    assert!(reply["others"][0]["why"].as_str().is_some_and(|why| why.contains("2 of 1 tokens")), "{reply}");
+    assert!(
+        reply["others"][0]["why"].as_str().is_some_and(|why| why.contains("2 of 1 tokens")),
+        "{reply}"
+    );
     let mut world = world.agent("a2");
-    world.call("explain_task", json!({"task_id": "t"})).replies(json!({"claimable": true, "agents": ["a2"]}));
+    world
+        .call("explain_task", json!({"task_id": "t"}))
+        .replies(json!({"claimable": true, "agents": ["a2"]}));
 }
 
 #[test]
@@ -202,10 +254,15 @@ fn what_can_never_be_done_is_named_also_when_a_file_brought_it() {
     }
     let named = |state: &State| {
         let health = state.health(true);
-        let cycles: Vec<Vec<String>> =
-            health.cycles.iter().map(|cycle| cycle.iter().map(ToString::to_string).collect()).collect();
-        let orphans: Vec<_> = health.orphans.iter().map(|one| format!("{} {}", one.task, one.missing)).collect();
-        let blockers: Vec<_> = health.blockers.iter().map(|one| format!("{} {}", one.task, one.blocks)).collect();
+        let cycles: Vec<Vec<String>> = health
+            .cycles
+            .iter()
+            .map(|cycle| cycle.iter().map(ToString::to_string).collect())
+            .collect();
+        let orphans: Vec<_> =
+            health.orphans.iter().map(|one| format!("{} {}", one.task, one.missing)).collect();
+        let blockers: Vec<_> =
+            health.blockers.iter().map(|one| format!("{} {}", one.task, one.blocks)).collect();
         (cycles, orphans, blockers)
     };
     let cycle = vec![["a", "b", "a"].map(str::to_owned).to_vec()];
@@ -216,7 +273,10 @@ fn what_can_never_be_done_is_named_also_when_a_file_brought_it() {
     assert!(stuck.is_deadlocked());
     let (cycles, _, blockers) = named(&stuck);
     assert_eq!((cycles, blockers.contains(&"gone 1".to_owned())), (cycle, true), "{blockers:?}");
-    assert!(blockers.iter().any(|one| one.starts_with("a ") || one.starts_with("b ")), "{blockers:?}");
+    assert!(
+        blockers.iter().any(|one| one.starts_with("a ") || one.starts_with("b ")),
+        "{blockers:?}"
+    );
 }
 
 pub(super) fn import(world: &mut World, text: &str, dry_run: bool) -> Result<Value, Refusal> {
@@ -269,14 +329,16 @@ fn first_import_makes_tasks_and_the_same_again_makes_nothing() {
     import(&mut world, FIRST, false).replies(json!({"unchanged": true, "kept": 7}));
     assert_eq!(world.state.seq(), seq + 1);
     let other = format!("{FIRST}\n\n");
-    import(&mut world, &other, false).replies(json!({"kept": 7, "unchanged": null, "prev_sha256": reply["sha256"]}));
+    import(&mut world, &other, false)
+        .replies(json!({"kept": 7, "unchanged": null, "prev_sha256": reply["sha256"]}));
 }
 
 #[test]
 fn a_changed_plan_is_the_difference_and_done_work_stays_done() {
     let mut world = World::new().agent("a1").agent("a2");
     import(&mut world, FIRST, false).expect("imported");
-    let (read, check, print) = (at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M2").id);
+    let (read, check, print) =
+        (at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M2").id);
     world.claim("a1", read.as_str());
     world.complete("a1", read.as_str());
     world.claim("a1", check.as_str());
@@ -287,7 +349,16 @@ fn a_changed_plan_is_the_difference_and_done_work_stays_done() {
         .replace("- [ ] Print\n", "");
     let shown = import(&mut world, &second, true).expect("shown");
     let reply = import(&mut world, &second, false).expect("imported");
-    for list in ["added", "modified", "reopened", "renamed", "completed", "obsolete", "left_done", "leaving"] {
+    for list in [
+        "added",
+        "modified",
+        "reopened",
+        "renamed",
+        "completed",
+        "obsolete",
+        "left_done",
+        "leaving",
+    ] {
         let expected: &[&str] = match list {
             "added" => &["New first", "Check it"],
             "modified" => &["Read"],
@@ -298,7 +369,10 @@ fn a_changed_plan_is_the_difference_and_done_work_stays_done() {
         assert_eq!(names(&shown, list), expected, "{list} before");
     }
     assert_eq!(reply["kept"], json!(4));
-    assert_eq!((world.status(read.as_str()), world.status(check.as_str())), (TaskStatus::Done, TaskStatus::Claimed));
+    assert_eq!(
+        (world.status(read.as_str()), world.status(check.as_str())),
+        (TaskStatus::Done, TaskStatus::Claimed)
+    );
     assert_eq!(&*world.read(read.as_str()).description, "Read the text, and its comments.");
     assert_eq!(at(&world, "P1.M4").title.as_deref(), Some("New first"), "no number is used twice");
     world.complete("a2", print.as_str());
@@ -309,7 +383,11 @@ fn a_changed_plan_is_the_difference_and_done_work_stays_done() {
         (names(&reply, "left_done"), names(&reply, "completed")),
         (vec!["Decide".to_owned()], vec!["Check it".to_owned()])
     );
-    assert_eq!(world.status(check.as_str()), TaskStatus::Claimed, "its holder says when it is done");
+    assert_eq!(
+        world.status(check.as_str()),
+        TaskStatus::Claimed,
+        "its holder says when it is done"
+    );
 }
 
 #[test]
@@ -319,14 +397,20 @@ fn item_that_is_ticked_while_it_is_held_is_named_and_done_when_it_was_released()
     let read = at(&world, "P1.M1").id;
     world.claim("a1", read.as_str());
     let second = FIRST.replace("- [ ] Read", "- [x] Read");
-    let named = json!({"ticked": [{"task": read, "path": "P1.M1", "title": "Read", "held_by": "a1"}]});
+    let named =
+        json!({"ticked": [{"task": read, "path": "P1.M1", "title": "Read", "held_by": "a1"}]});
     import(&mut world, &second, true).replies(named.clone());
     import(&mut world, &second, false).replies(named.clone());
-    import(&mut world, &second, false).replies(json!({"unchanged": true, "ticked": named["ticked"]}));
+    import(&mut world, &second, false)
+        .replies(json!({"unchanged": true, "ticked": named["ticked"]}));
     assert_eq!(world.status(read.as_str()), TaskStatus::Claimed, "its holder says when it is done");
     world.by("a1").call("release_task", json!({"task_id": read})).expect("released");
-    let reply = import(&mut world, &second, false).replies(json!({"unchanged": null, "ticked": null}));
-    assert_eq!((names(&reply, "completed"), world.status(read.as_str())), (vec!["Read".to_owned()], TaskStatus::Done));
+    let reply =
+        import(&mut world, &second, false).replies(json!({"unchanged": null, "ticked": null}));
+    assert_eq!(
+        (names(&reply, "completed"), world.status(read.as_str())),
+        (vec!["Read".to_owned()], TaskStatus::Done)
+    );
     let seq = world.state.seq();
     import(&mut world, &second, false).replies(json!({"unchanged": true}));
     assert_eq!(world.state.seq(), seq);
@@ -340,7 +424,10 @@ fn result_of_work_that_was_reset_and_then_ticked_is_kept() {
     world.claim("a1", read.as_str());
     world.nobody().call("release_task", json!({"task_id": read})).expect("released");
     import(&mut world, &FIRST.replace("- [ ] Read", "- [x] Read"), false).expect("imported");
-    world.by("a1").call("complete_task", json!({"task_id": read, "output": "late"})).refuses("attempt_over");
+    world
+        .by("a1")
+        .call("complete_task", json!({"task_id": read, "output": "late"}))
+        .refuses("attempt_over");
     assert!(world.attempt(read.as_str()).late_result.is_some());
 }
 
@@ -353,13 +440,21 @@ fn a_tick_from_before_a_reset_does_nothing() {
     let second = FIRST.replace("- [ ] Read", "- [x] Read");
     import(&mut world, &second, false).expect("imported");
     world.complete("a1", read.as_str());
-    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+    world.fetched = Fetched::Taken(Listed {
+        name: SnapshotName::new(world.now, "0123abcd"),
+        bytes: 1,
+        head: None,
+    });
     world.at(1).nobody().call("reset_tasks", json!({"task_id": read})).expect("reset");
     import(&mut world, &second, false).replies(json!({"unchanged": true}));
     assert_eq!(world.status(read.as_str()), TaskStatus::Available);
     let third = second.replace("Read the text.", "Read all.");
     import(&mut world, &third, false).expect("imported");
-    assert_eq!(world.status(read.as_str()), TaskStatus::Available, "also when the plan says it once more, and differs");
+    assert_eq!(
+        world.status(read.as_str()),
+        TaskStatus::Available,
+        "also when the plan says it once more, and differs"
+    );
     import(&mut world, &third.replace("- [x] Read", "- [ ] Read"), false).expect("imported");
     import(&mut world, &third, false).expect("imported");
     assert_eq!(world.status(read.as_str()), TaskStatus::Done, "a new tick counts");
@@ -376,14 +471,19 @@ fn a_late_result_is_not_taken_for_what_the_plan_has_put_anew() {
     assert_eq!(world.status(read.as_str()), TaskStatus::Failed);
     import(&mut world, &FIRST.replace("Read the text.", "Read all."), false).expect("imported");
     assert_eq!(world.status(read.as_str()), TaskStatus::Available);
-    world.by("a1").call("complete_task", json!({"task_id": read, "output": "late"})).refuses("attempt_over");
+    world
+        .by("a1")
+        .call("complete_task", json!({"task_id": read, "output": "late"}))
+        .refuses("attempt_over");
     assert!(world.attempt(read.as_str()).late_result.is_some(), "it is kept");
 }
 
 #[test]
 fn what_has_moved_is_no_other_that_had_left() {
     let plan = |alpha: &[&str], beta: &[&str]| {
-        let items = |titles: &[&str]| titles.iter().map(|title| format!("- [ ] {title}\n")).collect::<String>();
+        let items = |titles: &[&str]| {
+            titles.iter().map(|title| format!("- [ ] {title}\n")).collect::<String>()
+        };
         format!("# Plan\n\n## Alpha\n\n{}\n## Beta\n\n{}", items(alpha), items(beta))
     };
     let mut world = World::new().agent("a1");
@@ -402,7 +502,8 @@ fn what_has_moved_is_no_other_that_had_left() {
     other.claim("a1", done.as_str());
     other.complete("a1", done.as_str());
     import(&mut other, &plan(&["Keep"], &["Tests", "Other"]), false).expect("imported");
-    import(&mut other, &plan(&["Tests", "Keep"], &["More tests", "Other"]), false).expect("imported");
+    import(&mut other, &plan(&["Tests", "Keep"], &["More tests", "Other"]), false)
+        .expect("imported");
     assert_eq!(at(&other, "P1.M1").id, left, "what is done elsewhere is not this");
     assert_eq!(other.status(left.as_str()), TaskStatus::Available);
 }
@@ -411,18 +512,22 @@ fn what_has_moved_is_no_other_that_had_left() {
 fn what_has_left_the_plan_is_known_when_it_comes_back() {
     let mut world = World::new().agent("a1");
     import(&mut world, FIRST, false).expect("imported");
-    let (read, check, write) = (at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M1").id);
+    let (read, check, write) =
+        (at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M1").id);
     world.claim("a1", read.as_str());
     world.complete("a1", read.as_str());
-    let without_parser = FIRST
-        .split_once("## Parser")
-        .zip(FIRST.split_once("## Writer"))
-        .map(|(before, after)| format!("{}## Writer{}", before.0, after.1.replace("  depends: Parser\n", "")));
+    let without_parser =
+        FIRST.split_once("## Parser").zip(FIRST.split_once("## Writer")).map(|(before, after)| {
+            format!("{}## Writer{}", before.0, after.1.replace("  depends: Parser\n", ""))
+        });
     let reply = import(&mut world, &without_parser.expect("two phases"), false).expect("imported");
     assert_eq!(names(&reply, "left_done"), ["Read", "Decide"]);
     assert_eq!(names(&reply, "obsolete"), ["Parser", "Check"]);
     let reply = import(&mut world, FIRST, false).expect("imported");
-    assert_eq!((names(&reply, "added"), names(&reply, "reopened")), (vec![], vec!["Parser".into(), "Check".into()]));
+    assert_eq!(
+        (names(&reply, "added"), names(&reply, "reopened")),
+        (vec![], vec!["Parser".into(), "Check".into()])
+    );
     let back = [at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M1").id];
     assert_eq!(back, [read.clone(), check.clone(), write]);
     let done = world.read(read.as_str());
@@ -430,11 +535,16 @@ fn what_has_left_the_plan_is_known_when_it_comes_back() {
         (done.status, done.result.and_then(|result| result.output.clone())),
         (TaskStatus::Done, Some("made".into()))
     );
-    assert_eq!((world.status(check.as_str()), at(&world, "P1").status), (TaskStatus::Available, TaskStatus::Available));
-    let without_read =
-        FIRST.replace("- [ ] Read\n  priority: 2\n\n  Read the text.\n", "").replace("  depends: Read\n", "");
+    assert_eq!(
+        (world.status(check.as_str()), at(&world, "P1").status),
+        (TaskStatus::Available, TaskStatus::Available)
+    );
+    let without_read = FIRST
+        .replace("- [ ] Read\n  priority: 2\n\n  Read the text.\n", "")
+        .replace("  depends: Read\n", "");
     import(&mut world, &without_read, false).expect("imported");
-    let reply = import(&mut world, &FIRST.replace("Read the text.", "Read all."), false).expect("imported");
+    let reply =
+        import(&mut world, &FIRST.replace("Read the text.", "Read all."), false).expect("imported");
     assert_eq!(
         (names(&reply, "added"), names(&reply, "modified")),
         (vec![], vec!["Read".to_owned(), "Check".to_owned()])
@@ -458,13 +568,22 @@ fn what_has_left_the_plan_is_not_said_to_be_retried() {
 
 #[test]
 fn reset_says_what_has_retired() {
-    let mut world =
-        World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1").task("t").task("u");
+    let mut world = World::with_policy(Policy { keep_finished: 0, ..Policy::default() })
+        .agent("a1")
+        .task("t")
+        .task("u");
     world.claim("a1", "t");
     world.complete("a1", "t");
     world.at(SECOND);
-    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
-    world.nobody().call("reset_tasks", json!({"scope": "all"})).replies(json!({"reset": 0, "retired": 1}));
+    world.fetched = Fetched::Taken(Listed {
+        name: SnapshotName::new(world.now, "0123abcd"),
+        bytes: 1,
+        head: None,
+    });
+    world
+        .nobody()
+        .call("reset_tasks", json!({"scope": "all"}))
+        .replies(json!({"reset": 0, "retired": 1}));
     world.call("reset_tasks", json!({"scope": "P1"})).replies(json!({"retired": null}));
 }
 
@@ -494,7 +613,8 @@ fn changes_on_the_board_are_no_changes_of_the_plan() {
     let mut world = World::new().agent("a1");
     import(&mut world, FIRST, false).expect("imported");
     let read = at(&world, "P1.M1").id;
-    let update = json!({"task_id": read, "description": "better", "priority": 9, "title": "Read well"});
+    let update =
+        json!({"task_id": read, "description": "better", "priority": 9, "title": "Read well"});
     world.nobody().call("update_task", update).expect("updated");
     world.create("own", json!({"path": "P1.M9"}));
     let reply = import(&mut world, &format!("{FIRST}- [ ] More\n"), false).expect("imported");
@@ -509,16 +629,27 @@ fn changed_settings_of_an_item_reach_its_task_and_leave_its_text_and_the_other_w
     let mut world = World::new();
     import(&mut world, FIRST, false).expect("imported");
     let (read, write) = (at(&world, "P1.M1").id, at(&world, "P2.M1").id);
-    world.nobody().call("update_task", json!({"task_id": read, "description": "better"})).expect("updated");
-    let second =
-        FIRST.replace("priority: 2", "priority: 3\n  tags: slow").replace("depends: Parser", "depends: Parser, Print");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": read, "description": "better"}))
+        .expect("updated");
+    let second = FIRST
+        .replace("priority: 2", "priority: 3\n  tags: slow")
+        .replace("depends: Parser", "depends: Parser, Print");
     let reply = import(&mut world, &second, false).expect("imported");
     assert_eq!(names(&reply, "modified"), ["Read", "Write"]);
     let task = world.read(read.as_str());
-    assert_eq!((task.priority, task.tags.concat(), &*task.description), (3, "slow".to_owned(), "better"));
-    assert_eq!(world.read(write.as_str()).dependencies, [at(&world, "P1").id, at(&world, "P2.M2").id]);
+    assert_eq!(
+        (task.priority, task.tags.concat(), &*task.description),
+        (3, "slow".to_owned(), "better")
+    );
+    assert_eq!(
+        world.read(write.as_str()).dependencies,
+        [at(&world, "P1").id, at(&world, "P2.M2").id]
+    );
     world.nobody().call("update_task", json!({"task_id": read, "priority": 9})).expect("updated");
-    let reply = import(&mut world, &second.replace("Read the text.", "Read all."), false).expect("imported");
+    let reply = import(&mut world, &second.replace("Read the text.", "Read all."), false)
+        .expect("imported");
     assert_eq!(names(&reply, "modified"), ["Read"]);
     let task = world.read(read.as_str());
     assert_eq!((task.priority, &*task.description), (9, "Read all."));
@@ -531,14 +662,21 @@ fn held_work_whose_text_changes_is_told_to_its_owner() {
     let read = at(&world, "P1.M1").id;
     world.claim("a1", read.as_str());
     let second = FIRST.replace("Read the text.", "Read all.");
-    import(&mut world, &second, false).replies(json!({"modified": [{"task": read, "held_by": "a1"}]}));
-    world.by("a1").call("heartbeat", json!({})).replies(json!({"stop_requested": [{"task": read}]}));
+    import(&mut world, &second, false)
+        .replies(json!({"modified": [{"task": read, "held_by": "a1"}]}));
+    world
+        .by("a1")
+        .call("heartbeat", json!({}))
+        .replies(json!({"stop_requested": [{"task": read}]}));
     let divided = second
         .replace("  Read the text.\n", "")
         .replace("  Read all.\n", "  Read all.\n\n  - [ ] Words\n  - [ ] Lines\n");
     import(&mut world, &divided, false).expect("imported");
     assert_eq!((world.status(read.as_str()), world.state.held_count()), (TaskStatus::Available, 0));
-    world.by("a1").call("complete_task", json!({"task_id": read, "output": "late"})).refuses("attempt_over");
+    world
+        .by("a1")
+        .call("complete_task", json!({"task_id": read, "output": "late"}))
+        .refuses("attempt_over");
 }
 
 #[test]
@@ -547,8 +685,14 @@ fn wrong_plans_are_refused_with_lines_and_change_nothing() {
     import(&mut world, FIRST, false).expect("imported");
     let seq = world.state.seq();
     let cases = [
-        ("## P1: x\n\n- [ ] P1.M1: a\n- [ ] P1.M1: b\n", "line 4: the path P1.M1 stands on line 3 already"),
-        ("- [ ] a\n  depends: c\n  - [ ] c\n- [ ] b\n  - [ ] c\n", "line 1: \"c\" may be that of line 3 and 5"),
+        (
+            "## P1: x\n\n- [ ] P1.M1: a\n- [ ] P1.M1: b\n",
+            "line 4: the path P1.M1 stands on line 3 already",
+        ),
+        (
+            "- [ ] a\n  depends: c\n  - [ ] c\n- [ ] b\n  - [ ] c\n",
+            "line 1: \"c\" may be that of line 3 and 5",
+        ),
         (
             "- [ ] a\n  depends: b\n- [ ] b\n  depends: a\n",
             "line 1: a cycle: P3 (line 1) -> P4 (line 3) -> P3 (line 1)",
@@ -556,10 +700,16 @@ fn wrong_plans_are_refused_with_lines_and_change_nothing() {
         ("- [ ] a\n  - [ ] b\n    depends: a\n", "P3 (line 1) -> P3.M1 (line 2) -> P3 (line 1)"),
         ("- [ ] a\n  - [ ] b\n    depends: d\n- [ ] c\n  depends: a\n  - [ ] d\n", "a cycle"),
     ];
-    let long: String = (1..=12).map(|one| format!("- [ ] t{one}\n  depends: t{}\n", one % 12 + 1)).collect();
-    for (text, part) in cases.into_iter().chain([(&*long, "-> P12 (line 19) -> and 2 more; each waits")]) {
+    let long: String =
+        (1..=12).map(|one| format!("- [ ] t{one}\n  depends: t{}\n", one % 12 + 1)).collect();
+    for (text, part) in
+        cases.into_iter().chain([(&*long, "-> P12 (line 19) -> and 2 more; each waits")])
+    {
         let message = import(&mut world, text, false).refuses("bad_plan");
-        assert!(message.contains(part) && message.contains("nothing of the plan"), "{text}: {message}");
+        assert!(
+            message.contains(part) && message.contains("nothing of the plan"),
+            "{text}: {message}"
+        );
     }
     assert_eq!(world.state.seq(), seq);
     let moved = json!({"text": "- [ ] a", "prev_sha256": "0123456789"});
@@ -580,8 +730,10 @@ fn an_exported_plan_is_the_same_plan() {
         for format in ["markdown", "json"] {
             world.fetched = Fetched::Nothing;
             let reply = world.call("export_plan", json!({"format": format})).expect("exported");
-            let exported = reply[format].as_str().map_or_else(|| reply[format].to_string(), str::to_owned);
-            let again = import(&mut world, &exported, false).unwrap_or_else(|refusal| panic!("{exported}\n{refusal}"));
+            let exported =
+                reply[format].as_str().map_or_else(|| reply[format].to_string(), str::to_owned);
+            let again = import(&mut world, &exported, false)
+                .unwrap_or_else(|refusal| panic!("{exported}\n{refusal}"));
             assert_eq!(again["kept"], json!(count), "{exported}\n{again}");
             for list in ["obsolete", "left_done"] {
                 assert_eq!(names(&again, list), Vec::<String>::new(), "{exported}");
@@ -594,7 +746,10 @@ fn an_exported_plan_is_the_same_plan() {
 #[test]
 fn malformed_scopes_are_refused_by_every_operation_that_takes_one() {
     let takes_scope = |entry: &&Entry| {
-        entry.input_schema(false).get("properties").is_some_and(|fields| fields.get("scope").is_some())
+        entry
+            .input_schema(false)
+            .get("properties")
+            .is_some_and(|fields| fields.get("scope").is_some())
     };
     let (of_bundles, of_tasks): (Vec<_>, Vec<_>) =
         ops::all().iter().filter(takes_scope).partition(|entry| entry.name.contains("bundle"));
@@ -605,8 +760,21 @@ fn malformed_scopes_are_refused_by_every_operation_that_takes_one() {
     assert_eq!(of_bundles.len(), 5);
     let mut world = tree();
     let long = [format!("P{}", "1".repeat(299)), "P1.".repeat(100), "x".repeat(300)];
-    let malformed =
-        ["P1..M2", "X", "p1/m2", "", " ", "P1.", ".P1", "P1.M2 ", "P1.T1", "P", "ALL", "P1.M2.T3.S4.S5", "P-1"];
+    let malformed = [
+        "P1..M2",
+        "X",
+        "p1/m2",
+        "",
+        " ",
+        "P1.",
+        ".P1",
+        "P1.M2 ",
+        "P1.T1",
+        "P",
+        "ALL",
+        "P1.M2.T3.S4.S5",
+        "P-1",
+    ];
     for entry in of_tasks {
         for scope in malformed.into_iter().chain(long.iter().map(String::as_str)) {
             let before = world.state.seq();
@@ -632,12 +800,25 @@ fn reset_begins_anew_what_the_scope_says() {
         world.complete("a1", task);
     }
     world.claim("a1", "p1-m2-t1");
-    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
-    world.by("lead").call("reset_tasks", json!({"scope": "P1.M2"})).replies(json!({"reset": 0, "held": 1}));
-    world.by("lead").call("reset_tasks", json!({"scope": "P1.M1"})).replies(json!({"reset": 2, "held": 0}));
+    world.fetched = Fetched::Taken(Listed {
+        name: SnapshotName::new(world.now, "0123abcd"),
+        bytes: 1,
+        head: None,
+    });
+    world
+        .by("lead")
+        .call("reset_tasks", json!({"scope": "P1.M2"}))
+        .replies(json!({"reset": 0, "held": 1}));
+    world
+        .by("lead")
+        .call("reset_tasks", json!({"scope": "P1.M1"}))
+        .replies(json!({"reset": 2, "held": 0}));
     assert_eq!((world.status("m1"), world.read("p1-m1-t1").result), (TaskStatus::Available, None));
     assert_eq!(world.status("p1-m2-t1"), TaskStatus::Claimed, "what was begun goes on");
-    world.by("lead").call("reset_tasks", json!({"scope": "P1", "held": true})).replies(json!({"reset": 1}));
+    world
+        .by("lead")
+        .call("reset_tasks", json!({"scope": "P1", "held": true}))
+        .replies(json!({"reset": 1}));
     assert_eq!(world.state.held_count(), 0);
     world.by("lead").call("reset_tasks", json!({"scope": "P1.X"})).refuses("bad_path");
     world.by("a1").call("reset_tasks", json!({"scope": "all"})).refuses("not_leader");
@@ -650,13 +831,22 @@ fn what_the_plan_does_not_have_is_not_reset() {
     let print = at(&world, "P2.M2").id;
     import(&mut world, &FIRST.replace("- [ ] Print\n", ""), false).expect("imported");
     assert_eq!(world.status(print.as_str()), TaskStatus::Obsolete);
-    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
-    let message = world.nobody().call("reset_tasks", json!({"task_id": print})).refuses("wrong_status");
-    assert!(message.contains("obsolete") && message.contains("put it back into the plan"), "{message}");
+    world.fetched = Fetched::Taken(Listed {
+        name: SnapshotName::new(world.now, "0123abcd"),
+        bytes: 1,
+        head: None,
+    });
+    let message =
+        world.nobody().call("reset_tasks", json!({"task_id": print})).refuses("wrong_status");
+    assert!(
+        message.contains("obsolete") && message.contains("put it back into the plan"),
+        "{message}"
+    );
     world.call("reset_tasks", json!({"scope": "all"})).replies(json!({"success": true}));
 }
 
-/// A random plan of some items: often the same ones, with other texts, orders, dependencies and states.
+/// A random plan of some items: often the same ones, with other texts, orders, dependencies and
+/// states.
 fn invented(chance: &mut Chance) -> Value {
     fn node(chance: &mut Chance, level: u64, number: u64) -> Value {
         let mut item = json!({"title": format!("item {level} {number}{}", if chance.draw().is_multiple_of(6) { " anew" } else { "" })});
@@ -664,7 +854,8 @@ fn invented(chance: &mut Chance) -> Value {
             item["description"] = json!(format!("text {}", chance.draw() % 3));
         }
         if chance.draw().is_multiple_of(5) {
-            item["status"] = json!(["Planned", "Complete", "Failed", "Obsolete"][(chance.draw() % 4) as usize]);
+            item["status"] =
+                json!(["Planned", "Complete", "Failed", "Obsolete"][(chance.draw() % 4) as usize]);
         }
         if chance.draw().is_multiple_of(4) {
             item["depends"] = json!([format!("item {level} {}", chance.draw() % 4)]);
@@ -691,11 +882,18 @@ fn whatever_is_planned_and_done_the_board_is_sound() {
         let mut world = World::new().agent("a1").agent_with("a2", json!({"max_concurrent": 3}));
         for _ in 0..60 {
             let ids: Vec<_> = world.state.tasks().map(|task| task.id.clone()).collect();
-            let any = ids.get(chance.draw() as usize % ids.len().max(1)).map_or("none", TaskId::as_str).to_owned();
+            let any = ids
+                .get(chance.draw() as usize % ids.len().max(1))
+                .map_or("none", TaskId::as_str)
+                .to_owned();
             let agent = ["a1", "a2"][(chance.draw() % 2) as usize];
             match chance.draw() % 12 {
                 0..=2 => {
-                    match import(&mut world, &invented(&mut chance).to_string(), chance.draw().is_multiple_of(5)) {
+                    match import(
+                        &mut world,
+                        &invented(&mut chance).to_string(),
+                        chance.draw().is_multiple_of(5),
+                    ) {
                         Ok(_) => imported += 1,
                         Err(refusal) => {
                             assert_eq!(refusal.code(), "bad_plan", "{refusal}");
@@ -705,7 +903,13 @@ fn whatever_is_planned_and_done_the_board_is_sound() {
                 }
                 3..=5 => drop(world.by(agent).call("claim_task", json!({}))),
                 6 | 7 => {
-                    for task in world.state.tasks().filter(|task| task.status.is_held()).cloned().collect::<Vec<_>>() {
+                    for task in world
+                        .state
+                        .tasks()
+                        .filter(|task| task.status.is_held())
+                        .cloned()
+                        .collect::<Vec<_>>()
+                    {
                         let call = json!({"task_id": task.id, "output": "x"});
                         drop(
                             world
@@ -717,16 +921,18 @@ fn whatever_is_planned_and_done_the_board_is_sound() {
                 8 => drop(world.nobody().call("cancel_task", json!({"task_id": any}))),
                 9 => drop(world.nobody().call("retry_task", json!({"task_id": any}))),
                 10 => {
-                    let path =
-                        world.state.tasks().find(|task| task.id.as_str() == any).and_then(|task| task.path.clone());
-                    let path = path
-                        .filter(|path| path.matches('.').count() < 3)
-                        .map(|path| format!("{path}.{}7", ["M", "T", "S"][path.matches('.').count()]));
-                    drop(
-                        world
-                            .nobody()
-                            .call("create_task", json!({"description": "own", "path": path, "dependencies": [any]})),
-                    );
+                    let path = world
+                        .state
+                        .tasks()
+                        .find(|task| task.id.as_str() == any)
+                        .and_then(|task| task.path.clone());
+                    let path = path.filter(|path| path.matches('.').count() < 3).map(|path| {
+                        format!("{path}.{}7", ["M", "T", "S"][path.matches('.').count()])
+                    });
+                    drop(world.nobody().call(
+                        "create_task",
+                        json!({"description": "own", "path": path, "dependencies": [any]}),
+                    ));
                 }
                 _ => {
                     let call = json!({"task_id": any, "error": "x", "retryable": chance.draw().is_multiple_of(2)});

@@ -1,4 +1,5 @@
-//! What makes an item of a changed plan the same task: "done" belongs to words, and held work keeps its own.
+//! What makes an item of a changed plan the same task: "done" belongs to words, and held work keeps
+//! its own.
 
 use callboard::state::task::TaskStatus;
 use serde_json::{Value, json};
@@ -21,7 +22,10 @@ fn items(titles: &[&str]) -> String {
 
 /// Titles of the items that are done.
 fn done(world: &World) -> Vec<String> {
-    let of_plan = world.state.tasks().filter(|task| task.planned.is_some() && task.status == TaskStatus::Done);
+    let of_plan = world
+        .state
+        .tasks()
+        .filter(|task| task.planned.is_some() && task.status == TaskStatus::Done);
     of_plan.map(|task| task.headline().to_owned()).collect()
 }
 
@@ -29,7 +33,10 @@ fn done(world: &World) -> Vec<String> {
 fn done_belongs_to_words_whatever_their_form_depth_and_place() {
     for (before, after) in [
         ("- [ ] Caf\u{e9}\n- [ ] Ship\n", "- [ ] Cafe\u{301}\n- [ ] Ship\n"),
-        ("- [ ] Write the lexer\n- [ ] Ship\n", "## Reading\n\n- [ ] Write the lexer\n- [ ] Ship\n"),
+        (
+            "- [ ] Write the lexer\n- [ ] Ship\n",
+            "## Reading\n\n- [ ] Write the lexer\n- [ ] Ship\n",
+        ),
         ("- [ ] write `it`\n- [ ] Ship\n", "- [ ] Ship\n- [ ] **Write**  it\n"),
         ("- [ ] P1: Write\n- [ ] P2: Ship\n", "- [ ] P1: Ship\n- [ ] P7: Write\n"),
         ("- [ ] Write\n\n  So.\n- [ ] Ship\n", "- [ ] Write\n\n  Not so.\n- [ ] Ship\n"),
@@ -62,9 +69,15 @@ fn other_words_are_open_and_the_reply_says_how_they_are_done() {
         let one = &reply["reworded"][0];
         assert_eq!(one["done"], json!(task));
         let carry = json!({"text": second, "carry": [one["carry"]]});
-        world.nobody().call("import_plan", carry.clone()).replies(json!({"success": true, "unchanged": null}));
+        world
+            .nobody()
+            .call("import_plan", carry.clone())
+            .replies(json!({"success": true, "unchanged": null}));
         assert_eq!(done(&world).len(), 1, "{after}");
-        assert_eq!((world.status(&task), world.read(&task).planned.is_some()), (TaskStatus::Done, true));
+        assert_eq!(
+            (world.status(&task), world.read(&task).planned.is_some()),
+            (TaskStatus::Done, true)
+        );
         assert_eq!(world.status(one["task"].as_str().expect("an id")), TaskStatus::Obsolete);
         let path = world.read(&task).path.expect("a path");
         for (carry, part) in [
@@ -72,7 +85,9 @@ fn other_words_are_open_and_the_reply_says_how_they_are_done() {
             (format!("nobody={path}"), "the plan never had that task"),
             (format!("{}={path}", at(&world, "P2").id), "is available, not done"),
         ] {
-            let message = world.call("import_plan", json!({"text": second, "carry": [carry]})).refuses("bad_plan");
+            let message = world
+                .call("import_plan", json!({"text": second, "carry": [carry]}))
+                .refuses("bad_plan");
             assert!(message.contains(part), "{message}");
         }
         world.call("import_plan", json!({"text": second, "carry": ["x"]})).refuses("bad_carry");
@@ -84,7 +99,8 @@ fn unfinished_items_keep_their_ids_in_other_words() {
     let mut world = World::new();
     import(&mut world, "- [ ] P1: Write\n- [ ] P2: Fix bug 101\n", false).expect("imported");
     let ids = [at(&world, "P1").id, at(&world, "P2").id];
-    let reply = import(&mut world, "- [ ] P1: Something else\n- [ ] P2: Fix bug 102\n", false).expect("imported");
+    let reply = import(&mut world, "- [ ] P1: Something else\n- [ ] P2: Fix bug 102\n", false)
+        .expect("imported");
     assert_eq!(names(&reply, "renamed"), ["Something else", "Fix bug 102"]);
     assert_eq!([at(&world, "P1").id, at(&world, "P2").id], ids);
 }
@@ -94,20 +110,28 @@ fn held_work_keeps_its_words_and_other_words_wait_for_its_end() {
     let mut world = World::new().agent("a1").agent("a2");
     import(&mut world, &items(&["Fix bug 101", "Ship"]), false).expect("imported");
     let held = world.next("a1")["task"]["id"].as_str().expect("a task").to_owned();
-    let second = items(&["Fix bug 102", "Ship"]).replace("Ship\n", "Ship\n  depends: Fix bug 102\n");
+    let second =
+        items(&["Fix bug 102", "Ship"]).replace("Ship\n", "Ship\n  depends: Fix bug 102\n");
     let reply = import(&mut world, &second, false).expect("imported");
     assert_eq!(
         (names(&reply, "leaving"), names(&reply, "added")),
         (vec!["Fix bug 101".to_owned()], vec!["Fix bug 102".to_owned()])
     );
-    assert_eq!((world.status(&held), world.read(&held).headline()), (TaskStatus::Claimed, "Fix bug 101"));
-    let heard = world.by("a1").call("heartbeat", json!({})).replies(json!({"stop_requested": [{"task": held}]}));
+    assert_eq!(
+        (world.status(&held), world.read(&held).headline()),
+        (TaskStatus::Claimed, "Fix bug 101")
+    );
+    let heard = world
+        .by("a1")
+        .call("heartbeat", json!({}))
+        .replies(json!({"stop_requested": [{"task": held}]}));
     assert!(heard.to_string().contains("other words"), "{heard}");
     let new = reply["added"][0]["task"].as_str().expect("an id").to_owned();
     let message = world.by("a2").call("claim_task", json!({"task_id": new})).refuses("not_ready");
     assert!(message.contains(&held), "{message}");
     import(&mut world, &second, false).replies(json!({"unchanged": true}));
-    import(&mut world, &format!("{second}\n\n"), false).replies(json!({"kept": 2, "leaving": null}));
+    import(&mut world, &format!("{second}\n\n"), false)
+        .replies(json!({"kept": 2, "leaving": null}));
     world.by("a1").call("release_task", json!({"task_id": held})).expect("released");
     assert_eq!(world.status(&held), TaskStatus::Obsolete);
     assert_eq!(world.next("a2")["task"]["id"], json!(new));
@@ -118,7 +142,10 @@ fn held_work_keeps_its_words_and_other_words_wait_for_its_end() {
     let ship = world.next("a1")["task"]["id"].as_str().expect("a task").to_owned();
     import(&mut world, &third, false).replies(json!({"leaving": [{"task": ship}]}));
     import(&mut world, &items(&["Fix bug 102", "Ship"]), false).replies(json!({"leaving": null}));
-    assert_eq!((world.read(&ship).stop_requested, world.read(&ship).planned.is_some()), (None, true));
+    assert_eq!(
+        (world.read(&ship).stop_requested, world.read(&ship).planned.is_some()),
+        (None, true)
+    );
     world.complete("a1", &ship);
     assert_eq!(done(&world).len(), 2);
 }
@@ -131,25 +158,35 @@ fn new_text_of_held_work_waits_for_the_end_of_its_attempt() {
         let read = at(&world, "P1.M1").id;
         world.claim("a1", read.as_str());
         let second = FIRST.replace("Read the text.", "Read all.");
-        import(&mut world, &second, false).replies(json!({"modified": [{"task": read, "held_by": "a1"}]}));
+        import(&mut world, &second, false)
+            .replies(json!({"modified": [{"task": read, "held_by": "a1"}]}));
         assert_eq!(&*world.read(read.as_str()).description, "Read the text.");
-        world.by("a1").call("heartbeat", json!({})).replies(json!({"stop_requested": [{"task": read}]}));
+        world
+            .by("a1")
+            .call("heartbeat", json!({}))
+            .replies(json!({"stop_requested": [{"task": read}]}));
         import(&mut world, &format!("{second}\n"), false).replies(json!({"modified": []}));
         match ends {
             "done" => drop(world.complete("a1", read.as_str())),
-            _ => drop(world.by("a1").call("release_task", json!({"task_id": read})).expect("released")),
+            _ => drop(
+                world.by("a1").call("release_task", json!({"task_id": read})).expect("released"),
+            ),
         }
         let task = world.read(read.as_str());
         assert_eq!((&*task.description, task.status.is_held()), ("Read all.", false), "{ends}");
         assert_eq!(task.planned.and_then(|planned| planned.pending.clone()), None);
-        import(&mut world, &format!("{second}\n\n"), false).replies(json!({"modified": [], "reopened": []}));
+        import(&mut world, &format!("{second}\n\n"), false)
+            .replies(json!({"modified": [], "reopened": []}));
     }
 }
 
 #[test]
 fn words_that_stand_twice_need_equal_parents() {
     let plan = |phases: &[(&str, &[&str])]| {
-        phases.iter().map(|(phase, titles)| format!("## {phase}\n\n{}\n", items(titles))).collect::<String>()
+        phases
+            .iter()
+            .map(|(phase, titles)| format!("## {phase}\n\n{}\n", items(titles)))
+            .collect::<String>()
     };
     let first = plan(&[("Alpha", &["Tests"]), ("Beta", &["Tests"])]);
     let (mut world, task) = done_first(&first);
@@ -160,7 +197,8 @@ fn words_that_stand_twice_need_equal_parents() {
     assert_eq!(reply["reworded"][0]["done"], json!(task), "{reply}");
 
     let (mut world, task) = done_first(&first);
-    let reply = import(&mut world, &plan(&[("Beta", &["Tests"]), ("Alpha", &["Tests"])]), false).expect("imported");
+    let reply = import(&mut world, &plan(&[("Beta", &["Tests"]), ("Alpha", &["Tests"])]), false)
+        .expect("imported");
     assert_eq!((world.read(&task).status, &reply["reworded"]), (TaskStatus::Done, &Value::Null));
     assert_eq!(
         world.read(&task).parent,
@@ -171,11 +209,13 @@ fn words_that_stand_twice_need_equal_parents() {
 #[test]
 fn equal_titles_beside_each_other_are_paired_in_order() {
     let (mut world, task) = done_first(&items(&["Review", "Write", "Review"]));
-    import(&mut world, &items(&["New", "Review", "Review", "Write"]), false).replies(json!({"reworded": null}));
+    import(&mut world, &items(&["New", "Review", "Review", "Write"]), false)
+        .replies(json!({"reworded": null}));
     assert_eq!((done(&world), world.status(&task)), (vec!["Review".to_owned()], TaskStatus::Done));
     assert_eq!(world.read(&task).path.as_deref(), Some("P1"));
     // Three for two: only what is open is surely the same.
-    let reply = import(&mut world, &items(&["Review", "Review", "Review"]), false).expect("imported");
+    let reply =
+        import(&mut world, &items(&["Review", "Review", "Review"]), false).expect("imported");
     assert_eq!(done(&world), Vec::<String>::new());
     assert_eq!(reply["reworded"][0]["done"], json!(task), "{reply}");
 }
@@ -184,7 +224,8 @@ fn equal_titles_beside_each_other_are_paired_in_order() {
 fn what_a_later_version_calls_off_is_called_off_and_may_come_back() {
     let mut world = World::new().agent("a1");
     import(&mut world, FIRST, false).expect("imported");
-    let (read, check, print) = (at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M2").id);
+    let (read, check, print) =
+        (at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M2").id);
     world.claim("a1", read.as_str());
     let second = FIRST
         .replace("[ ] Check", "[ ] ~~Check~~")
@@ -203,7 +244,11 @@ fn what_a_later_version_calls_off_is_called_off_and_may_come_back() {
     assert_eq!(world.status(read.as_str()), TaskStatus::Obsolete);
     world.nobody().call("retry_task", json!({"task_id": print})).expect("retried");
     import(&mut world, &format!("{second}\n"), false).replies(json!({"called_off": null}));
-    assert_eq!(world.status(print.as_str()), TaskStatus::Available, "it was retried by somebody who knew");
+    assert_eq!(
+        world.status(print.as_str()),
+        TaskStatus::Available,
+        "it was retried by somebody who knew"
+    );
     let reply = import(&mut world, FIRST, false).expect("imported");
     assert_eq!(names(&reply, "reopened"), ["Read", "Check"]);
     assert_eq!(of(&world), [TaskStatus::Available; 3]);

@@ -14,7 +14,8 @@ use super::super::world::World;
 /// A state in which `a1` holds `held` and nobody `free`; `early` is done and `earlier` has retired.
 fn sound() -> Document {
     let policy = Policy { keep_finished: 1, ..Policy::default() };
-    let mut world = World::with_policy(policy).agent("a1").agent("a2").task("earlier").task("early");
+    let mut world =
+        World::with_policy(policy).agent("a1").agent("a2").task("earlier").task("early");
     for task in ["earlier", "early"] {
         world.claim("a1", task);
         world.complete("a1", task);
@@ -30,7 +31,9 @@ fn altered(document: &mut Document, task: usize) -> &mut Task {
 
 #[test]
 fn broken_invariant_is_named() {
-    let task = |document: &Document, id: &str| document.tasks.iter().position(|task| task.id.as_str() == id).unwrap();
+    let task = |document: &Document, id: &str| {
+        document.tasks.iter().position(|task| task.id.as_str() == id).unwrap()
+    };
     type Break = fn(&mut Document, usize, usize);
     let broken: [(&str, Break); 11] = [
         ("current_task is not the newest", |document, _, _| {
@@ -57,7 +60,9 @@ fn broken_invariant_is_named() {
             agent.current_tasks.clear();
             agent.current_task = None;
         }),
-        ("the open attempt is not attempt 2", |document, held, _| altered(document, held).attempt = 2),
+        ("the open attempt is not attempt 2", |document, held, _| {
+            altered(document, held).attempt = 2
+        }),
         ("claimed_by is not the holder", |document, held, _| {
             altered(document, held).claimed_by = Some(AgentId::trusted("a2"));
         }),
@@ -106,7 +111,10 @@ fn rich() -> Value {
     for (operation, arguments) in calls {
         world.by("a1").call(operation, arguments).expect(operation);
     }
-    world.nobody().call("create_run", json!({"session_id": "s", "prompt": "do it"})).expect("created");
+    world
+        .nobody()
+        .call("create_run", json!({"session_id": "s", "prompt": "do it"}))
+        .expect("created");
     serde_json::to_value(world.state.to_document()).unwrap()
 }
 
@@ -123,27 +131,44 @@ fn first(map: &mut Value) -> &mut Value {
 fn broken_invariant_of_what_stands_beside_the_tasks_is_named() {
     type Break = fn(&mut Value);
     let broken: [(&str, Break); 16] = [
-        ("part of nowhere, which does not exist", |all| all["tasks"][1]["parent"] = json!("nowhere")),
+        ("part of nowhere, which does not exist", |all| {
+            all["tasks"][1]["parent"] = json!("nowhere")
+        }),
         ("whole is part of itself", |all| all["tasks"][0]["parent"] = json!("part")),
-        ("whole is failed and its parts say available", |all| all["tasks"][0]["status"] = json!("failed")),
-        ("is unread by somebody it was not sent to", |all| all["messages"][0]["unread_by"] = json!(["a1"])),
-        ("waits for ghost, who is not there", |all| all["messages"][0]["unread_by"] = json!(["a2", "ghost"])),
+        ("whole is failed and its parts say available", |all| {
+            all["tasks"][0]["status"] = json!("failed")
+        }),
+        ("is unread by somebody it was not sent to", |all| {
+            all["messages"][0]["unread_by"] = json!(["a1"])
+        }),
+        ("waits for ghost, who is not there", |all| {
+            all["messages"][0]["unread_by"] = json!(["a2", "ghost"])
+        }),
         ("is there twice", |all| twice(&mut all["messages"])),
         ("is there twice", |all| twice(&mut all["discoveries"])),
         ("is there twice", |all| twice(&mut all["reservations"])),
-        ("belongs to a claim that is not a1's", |all| all["reservations"][0]["task"] = json!("whole")),
+        ("belongs to a claim that is not a1's", |all| {
+            all["reservations"][0]["task"] = json!("whole")
+        }),
         ("never ends", |all| {
             let reservation = &mut all["reservations"][0];
             (reservation["task"], reservation["until"]) = (Value::Null, Value::Null);
         }),
-        ("has a parent that does not exist", |all| first(&mut all["sessions"])["parent_session_id"] = json!("none")),
-        ("names a run that does not exist", |all| first(&mut all["sessions"])["last_run"] = json!("none")),
-        ("is of a session that does not exist", |all| all["tasks"][2]["run"]["session_id"] = json!("none")),
+        ("has a parent that does not exist", |all| {
+            first(&mut all["sessions"])["parent_session_id"] = json!("none")
+        }),
+        ("names a run that does not exist", |all| {
+            first(&mut all["sessions"])["last_run"] = json!("none")
+        }),
+        ("is of a session that does not exist", |all| {
+            all["tasks"][2]["run"]["session_id"] = json!("none")
+        }),
         ("has a place among tasks", |all| all["tasks"][2]["path"] = json!("P1.M2")),
         ("workflow w has another id inside", |all| first(&mut all["workflows"])["id"] = json!("v")),
         ("is number 9 of w", |all| first(&mut all["checkpoints"])["number"] = json!(9)),
     ];
-    let check = |all: &Value| State::from_document(serde_json::from_value(all.clone()).unwrap()).check();
+    let check =
+        |all: &Value| State::from_document(serde_json::from_value(all.clone()).unwrap()).check();
     let sound = rich();
     assert_eq!(check(&sound), Vec::<String>::new());
     for (named, break_it) in broken {

@@ -26,7 +26,9 @@ fn lease_with_presence_lasts_silent_minutes_and_the_agent_is_shown_as_quiet() {
     assert_eq!(world.lease("t"), 240 * MINUTE);
     world.at(30 * MINUTE).call("get_status", json!({})).replies(json!({"quiet": null}));
     world.at(1).call("get_status", json!({})).replies(json!({"quiet": ["a1"]}));
-    world.call("get_agents", json!({})).replies(json!({"agents": [{"id": "a1", "quiet": true, "present": true}]}));
+    world
+        .call("get_agents", json!({}))
+        .replies(json!({"agents": [{"id": "a1", "quiet": true, "present": true}]}));
     world.at(210 * MINUTE - 2);
     assert_eq!(world.status("t"), TaskStatus::Claimed);
     world.at(1);
@@ -74,7 +76,10 @@ fn sign_of_life_is_recorded_after_twenty_seconds_or_when_a_tenth_of_a_lease_has_
     assert!(!records(&mut idle, 20 * SECOND - 1));
     assert!(records(&mut idle, 1));
     let mut at_work = World::new().agent_in("a1", "ide").task("t");
-    at_work.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 2})).expect("updated");
+    at_work
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "silent_minutes": 2}))
+        .expect("updated");
     at_work.claim("a1", "t");
     assert!(!records(&mut at_work, 12 * SECOND));
     assert!(records(&mut at_work, 1));
@@ -84,7 +89,10 @@ fn sign_of_life_is_recorded_after_twenty_seconds_or_when_a_tenth_of_a_lease_has_
 fn agent_that_acts_every_half_second_keeps_its_lease() {
     let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
     for step in 0..4_000 {
-        world.at(SECOND / 2).call("add_discovery", json!({"content": format!("x{step}")})).expect("added");
+        world
+            .at(SECOND / 2)
+            .call("add_discovery", json!({"content": format!("x{step}")}))
+            .expect("added");
     }
     assert_eq!(world.status("t"), TaskStatus::Claimed);
 }
@@ -92,8 +100,14 @@ fn agent_that_acts_every_half_second_keeps_its_lease() {
 #[test]
 fn task_may_say_its_own_silence_and_bound() {
     let mut world = World::new().agent_in("a1", "ide").task("t").task("u");
-    world.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 600})).expect("updated");
-    world.nobody().call("update_task", json!({"task_id": "u", "timeout_seconds": 600})).expect("updated");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "silent_minutes": 600}))
+        .expect("updated");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "u", "timeout_seconds": 600}))
+        .expect("updated");
     world.claim("a1", "t");
     assert_eq!(world.lease("t"), 600 * MINUTE);
     world.complete("a1", "t");
@@ -146,7 +160,13 @@ fn agent_of_a_dead_process_has_the_grace_to_come_back() {
 #[test]
 fn agent_that_acts_in_the_second_after_its_process_died_keeps_its_task() {
     let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
-    world.at(100).kill("ide").at(100).by("a1").call("start_task", json!({"task_id": "t"})).expect("started");
+    world
+        .at(100)
+        .kill("ide")
+        .at(100)
+        .by("a1")
+        .call("start_task", json!({"task_id": "t"}))
+        .expect("started");
     world.at(2 * MINUTE);
     assert_eq!(world.status("t"), TaskStatus::InProgress);
 }
@@ -163,7 +183,8 @@ fn agent_is_present_while_any_of_its_processes_lives() {
 
 #[test]
 fn clock_step_moves_deadlines_and_its_expiries_do_not_count() {
-    let mut world = World::new().agent("a1").task_with("t", json!({"max_attempts": 1})).claimed("a1", "t");
+    let mut world =
+        World::new().agent("a1").task_with("t", json!({"max_attempts": 1})).claimed("a1", "t");
     world.at(25 * MINUTE).sleeps(8 * HOUR);
     assert_eq!(world.lease("t"), 10 * MINUTE, "the rest was less than the grace");
     world.at(10 * MINUTE);
@@ -186,7 +207,10 @@ fn process_found_dead_after_a_clock_step_has_the_grace_of_the_step() {
 #[test]
 fn timeout_of_an_attempt_does_not_run_while_the_machine_sleeps() {
     let mut world = World::new().agent_in("a1", "ide").task("t");
-    world.nobody().call("update_task", json!({"task_id": "t", "timeout_seconds": 3_600})).expect("updated");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "timeout_seconds": 3_600}))
+        .expect("updated");
     world.claim("a1", "t");
     world.at(10 * MINUTE).sleeps(8 * HOUR);
     assert_eq!(world.lease("t"), 50 * MINUTE);
@@ -207,10 +231,20 @@ fn death_of_a_process_lengthens_no_lease() {
 fn silence_and_bound_count_at_once_whatever_the_agent_has_done_since() {
     let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
     world.at(SECOND).by("a1").call("start_task", json!({"task_id": "t"})).expect("started");
-    world.at(SECOND).nobody().call("update_task", json!({"task_id": "t", "timeout_seconds": 60})).expect("updated");
+    world
+        .at(SECOND)
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "timeout_seconds": 60}))
+        .expect("updated");
     assert_eq!(world.lease("t"), 58 * SECOND);
-    world.by("a1").call("update_task", json!({"task_id": "t", "timeout_seconds": 86_400})).expect("updated");
-    world.by("a1").call("update_task", json!({"task_id": "t", "silent_minutes": 600})).expect("updated");
+    world
+        .by("a1")
+        .call("update_task", json!({"task_id": "t", "timeout_seconds": 86_400}))
+        .expect("updated");
+    world
+        .by("a1")
+        .call("update_task", json!({"task_id": "t", "silent_minutes": 600}))
+        .expect("updated");
     assert_eq!(world.lease("t"), 600 * MINUTE);
 }
 
@@ -219,9 +253,15 @@ fn a_leader_lengthens_no_lease_of_a_process_that_has_died() {
     let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
     world.kill("ide");
     let grace = world.lease("t");
-    world.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 60})).expect("updated");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "silent_minutes": 60}))
+        .expect("updated");
     assert_eq!(world.lease("t"), grace);
-    world.by("a1").call("update_task", json!({"task_id": "t", "timeout_seconds": 36_000})).expect("updated");
+    world
+        .by("a1")
+        .call("update_task", json!({"task_id": "t", "timeout_seconds": 36_000}))
+        .expect("updated");
     assert!(world.lease("t") > grace, "its agent goes on without a process");
 }
 
@@ -232,11 +272,17 @@ fn a_leader_who_lengthens_a_task_takes_no_grace_away() {
     let grace = world.lease("t");
     for span in [json!({"silent_minutes": 600}), json!({"timeout_seconds": 36_000})] {
         let mut update = json!({"task_id": "t"});
-        update.as_object_mut().expect("an object").extend(span.as_object().expect("an object").clone());
+        update
+            .as_object_mut()
+            .expect("an object")
+            .extend(span.as_object().expect("an object").clone());
         world.nobody().call("update_task", update).expect("updated");
         assert_eq!((world.lease("t"), world.status("t")), (grace, TaskStatus::Claimed));
     }
-    world.nobody().call("update_task", json!({"task_id": "t", "timeout_seconds": 60})).expect("updated");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "timeout_seconds": 60}))
+        .expect("updated");
     assert_eq!(world.at(1).status("t"), TaskStatus::Available, "its time is up");
 }
 
@@ -244,25 +290,42 @@ fn a_leader_who_lengthens_a_task_takes_no_grace_away() {
 fn whoever_polls_through_a_second_process_keeps_what_is_held_through_the_first() {
     let mut world = World::new().agent_with("a1", json!({"max_concurrent": 3})).task("t");
     world.lives_in("a1", "first");
-    world.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 1})).expect("updated");
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": "t", "silent_minutes": 1}))
+        .expect("updated");
     world.by("a1").call("claim_task", json!({"task_id": "t"})).expect("claimed");
     world.by("a1").call("start_task", json!({"task_id": "t"})).expect("started");
     for _ in 0..6 {
-        world.at(20 * SECOND).nobody().through("second").call("claim_task", json!({"agent_id": "a1"})).expect("asked");
+        world
+            .at(20 * SECOND)
+            .nobody()
+            .through("second")
+            .call("claim_task", json!({"agent_id": "a1"}))
+            .expect("asked");
     }
     assert_eq!(world.status("t"), TaskStatus::InProgress);
 }
 
 #[test]
 fn a_late_result_is_not_taken_for_a_task_that_was_reset_or_waits_again() {
-    let after =
-        [("reset_tasks", json!({"task_id": "t"})), ("update_task", json!({"task_id": "t", "dependencies": ["u"]}))];
+    let after = [
+        ("reset_tasks", json!({"task_id": "t"})),
+        ("update_task", json!({"task_id": "t", "dependencies": ["u"]})),
+    ];
     for (operation, arguments) in after {
         let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
         world.at(30 * MINUTE);
-        world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+        world.fetched = Fetched::Taken(Listed {
+            name: SnapshotName::new(world.now, "0123abcd"),
+            bytes: 1,
+            head: None,
+        });
         world.nobody().call(operation, arguments).expect("the leader wants it otherwise");
-        world.by("a1").call("complete_task", json!({"task_id": "t", "output": "late"})).refuses("attempt_over");
+        world
+            .by("a1")
+            .call("complete_task", json!({"task_id": "t", "output": "late"}))
+            .refuses("attempt_over");
         assert_eq!(world.status("t"), TaskStatus::Available, "{operation}");
         assert!(world.attempt("t").late_result.is_some(), "{operation}: it is kept");
     }
@@ -272,9 +335,19 @@ fn a_late_result_is_not_taken_for_a_task_that_was_reset_or_waits_again() {
 fn a_heartbeat_names_no_attempt_that_is_not_held_and_says_when_its_note_is_lost() {
     let mut world = World::new().agent("a1").task("t");
     world.call("heartbeat", json!({})).replies(json!({"warning": null}));
-    let reply = world.call("heartbeat", json!({"note": "half way"})).replies(json!({"success": true, "task_id": null}));
-    assert!(reply["warning"].as_str().is_some_and(|warning| warning.contains("not kept")), "{reply}");
-    assert!(world.call("heartbeat", json!({"attempt": 1})).refuses("holds_nothing").contains("claim_task"));
+    let reply = world
+        .call("heartbeat", json!({"note": "half way"}))
+        .replies(json!({"success": true, "task_id": null}));
+    assert!(
+        reply["warning"].as_str().is_some_and(|warning| warning.contains("not kept")),
+        "{reply}"
+    );
+    assert!(
+        world
+            .call("heartbeat", json!({"attempt": 1}))
+            .refuses("holds_nothing")
+            .contains("claim_task")
+    );
     world.claim("a1", "t");
     world.at(30 * MINUTE);
     world.claim("a1", "t");
@@ -286,7 +359,8 @@ fn a_heartbeat_names_no_attempt_that_is_not_held_and_says_when_its_note_is_lost(
 
 #[test]
 fn a_result_kept_after_the_last_attempt_is_taken_once_the_task_is_retried() {
-    let mut world = World::new().agent("a1").task_with("t", json!({"max_attempts": 1})).claimed("a1", "t");
+    let mut world =
+        World::new().agent("a1").task_with("t", json!({"max_attempts": 1})).claimed("a1", "t");
     world.at(30 * MINUTE);
     assert_eq!(world.status("t"), TaskStatus::Failed);
     let late = json!({"task_id": "t", "output": "late"});

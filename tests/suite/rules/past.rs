@@ -17,7 +17,11 @@ use super::super::world::{Answered, World};
 
 /// A state in which `a1` holds `t1` and has done `t2`, and a world with later changes to undo.
 fn before_and_after() -> (Document, World) {
-    let mut world = World::new().agent_with("lead", json!({"role": "leader"})).agent("a1").task("t1").task("t2");
+    let mut world = World::new()
+        .agent_with("lead", json!({"role": "leader"}))
+        .agent("a1")
+        .task("t1")
+        .task("t2");
     // A restore also resets the agents' counters, which then differ from the history.
     world.replays_seldom = true;
     world.claim("a1", "t2");
@@ -29,7 +33,10 @@ fn before_and_after() -> (Document, World) {
     world.claim("a2", "t1");
     world.complete("a2", "t1");
     world.claim("a1", "t3");
-    world.by("a1").call("fail_task", json!({"task_id": "t3", "error": "e", "retryable": false})).unwrap();
+    world
+        .by("a1")
+        .call("fail_task", json!({"task_id": "t3", "error": "e", "retryable": false}))
+        .unwrap();
     (then, world)
 }
 
@@ -37,7 +44,10 @@ fn restore(world: &mut World, then: &Document) {
     let before = SnapshotName::new(world.now, "0123abcd");
     world.fetched = Fetched::Earlier { document: Box::new(then.clone()), snapshot: None, before };
     let seq = then.board.seq;
-    world.by("lead").call("restore_snapshot", json!({"seq": seq})).replies(json!({"restored_seq": seq}));
+    world
+        .by("lead")
+        .call("restore_snapshot", json!({"seq": seq}))
+        .replies(json!({"restored_seq": seq}));
 }
 
 #[test]
@@ -47,14 +57,29 @@ fn restored_state_gives_no_lease_and_no_attempt_number_back() {
     let task = world.read("t1");
     assert_eq!((task.status, task.attempt, task.uncounted), (TaskStatus::Available, 2, 2));
     let released = task.attempts.last().unwrap();
-    assert_eq!((released.number, released.outcome, released.ended_at), (1, Some(Outcome::Released), Some(world.now)));
+    assert_eq!(
+        (released.number, released.outcome, released.ended_at),
+        (1, Some(Outcome::Released), Some(world.now))
+    );
     assert!(world.state.task(&TaskId::trusted("t3")).is_none());
     // Of the tasks that are gone, only the one that had an attempt.
-    let spent: Vec<_> = world.state.board().spent_attempts.iter().map(|(id, number)| (id.clone(), *number)).collect();
+    let spent: Vec<_> = world
+        .state
+        .board()
+        .spent_attempts
+        .iter()
+        .map(|(id, number)| (id.clone(), *number))
+        .collect();
     assert_eq!(spent, [(TaskId::trusted("t3"), 1)]);
-    world.by("a1").call("claim_task", json!({"task_id": "t1"})).replies(json!({"success": true, "attempt": 3}));
+    world
+        .by("a1")
+        .call("claim_task", json!({"task_id": "t1"}))
+        .replies(json!({"success": true, "attempt": 3}));
     world.create("t3", json!({}));
-    world.by("a2").call("claim_task", json!({"task_id": "t3"})).replies(json!({"success": true, "attempt": 2}));
+    world
+        .by("a2")
+        .call("claim_task", json!({"task_id": "t3"}))
+        .replies(json!({"success": true, "attempt": 2}));
 }
 
 #[test]
@@ -126,14 +151,27 @@ fn restore_that_was_not_durable_is_taken_back_with_what_came_before_it() {
 
 fn untouched(id: &str) -> TaskEdit {
     let id = TaskId::trusted(id);
-    TaskEdit { id, title: None, description: None, priority: None, dependencies: None, context: None, tags: None }
+    TaskEdit {
+        id,
+        title: None,
+        description: None,
+        priority: None,
+        dependencies: None,
+        context: None,
+        tags: None,
+    }
 }
 
 #[test]
 fn edit_by_hand_takes_titles_and_contexts_away_and_leaves_others() {
     let fields = json!({"title": "old", "hints": "look"});
-    let world = World::new().task_with("t1", fields.clone()).task_with("t2", fields.clone()).task_with("t3", fields);
-    let title = |to: Option<&str>| Some(Changed { from: Some("old".to_owned()), to: to.map(str::to_owned) });
+    let world = World::new()
+        .task_with("t1", fields.clone())
+        .task_with("t2", fields.clone())
+        .task_with("t3", fields);
+    let title = |to: Option<&str>| {
+        Some(Changed { from: Some("old".to_owned()), to: to.map(str::to_owned) })
+    };
     let hints = world.read("t1").context.unwrap();
     let edit = Edit {
         base_seq: world.state.seq(),
@@ -171,13 +209,20 @@ fn difference_names_every_entity_and_field_that_is_another() {
         .into_iter()
         .map(|change| (change.table, change.id, change.kind.as_str(), change.fields.join(" ")))
         .collect();
-    let told: Vec<_> =
-        told.iter().map(|(table, id, kind, fields)| (*table, id.as_str(), *kind, fields.as_str())).collect();
+    let told: Vec<_> = told
+        .iter()
+        .map(|(table, id, kind, fields)| (*table, id.as_str(), *kind, fields.as_str()))
+        .collect();
     assert_eq!(
         told,
         [
             ("board", "", "changed", "seq last_activity"),
-            ("tasks", "t1", "changed", "status claimed_by result claimed_at completed_at attempt uncounted attempts"),
+            (
+                "tasks",
+                "t1",
+                "changed",
+                "status claimed_by result claimed_at completed_at attempt uncounted attempts"
+            ),
             ("tasks", "t3", "added", ""),
             ("tasks", "t4", "added", ""),
             ("agents", "a1", "changed", "last_heartbeat current_task tasks_failed current_tasks"),
@@ -202,7 +247,13 @@ fn pages_hold_every_task_once() {
     let (mut seen, mut after) = (Vec::new(), json!(null));
     loop {
         let page = world.call("get_all_tasks", json!({"limit": 1, "after": after})).unwrap();
-        seen.extend(page["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()));
+        seen.extend(
+            page["tasks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|task| task["id"].as_str().unwrap().to_owned()),
+        );
         after = page["next"].clone();
         if after.is_null() || seen.len() > 3 {
             break;

@@ -1,4 +1,5 @@
-//! Several plans on one board: each is known by its file or its name, and none touches another's tasks.
+//! Several plans on one board: each is known by its file or its name, and none touches another's
+//! tasks.
 
 use callboard::state::id::TaskId;
 use callboard::state::task::TaskStatus;
@@ -67,7 +68,10 @@ fn paths_are_per_plan_and_a_bare_one_of_two_is_refused() {
         .by("a1")
         .call("claim_task", json!({"scope": "search.md:P2"}))
         .replies(json!({"task": {"id": at(&world, "search.md:P2")}}));
-    world.by("a2").call("claim_task", json!({"scope": "search.md:all"})).replies(json!({"task": {"id": second}}));
+    world
+        .by("a2")
+        .call("claim_task", json!({"scope": "search.md:all"}))
+        .replies(json!({"task": {"id": second}}));
     let listed = world.call("get_all_tasks", json!({"scope": "search.md:all"})).expect("listed");
     assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(2), "{listed}");
     world
@@ -85,7 +89,9 @@ fn paths_are_per_plan_and_a_bare_one_of_two_is_refused() {
 fn id_with_a_colon_is_a_task_and_no_path_of_a_plan() {
     let mut world = two();
     world.nobody().call("create_task", json!({"id": "a:b", "description": "d"})).expect("created");
-    world.call("explain_task", json!({"task_id": "a:b"})).replies(json!({"task": "a:b", "claimable": true}));
+    world
+        .call("explain_task", json!({"task_id": "a:b"}))
+        .replies(json!({"task": "a:b", "claimable": true}));
     world.call("explain_task", json!({"task_id": "a:c"})).refuses("unknown_plan");
 }
 
@@ -94,11 +100,16 @@ fn text_without_a_file_is_one_plan_and_needs_a_name_beside_others() {
     let mut world = World::new().agent("a1");
     let given = |name: Option<&str>, text: &str| json!({"text": text, "name": name});
     for text in [ALBUMS, SEARCH] {
-        world.nobody().call("import_plan", given(None, text)).replies(json!({"plan": null, "items": 2}));
+        world
+            .nobody()
+            .call("import_plan", given(None, text))
+            .replies(json!({"plan": null, "items": 2}));
     }
     assert_eq!(world.state.plans().len(), 1);
     world.call("import_plan", given(Some("other"), ALBUMS)).replies(json!({"plan": "other"}));
-    world.call("import_plan", given(None, &format!("{SEARCH}\n"))).replies(json!({"plan": null, "kept": 2}));
+    world
+        .call("import_plan", given(None, &format!("{SEARCH}\n")))
+        .replies(json!({"plan": null, "kept": 2}));
     world.call("get_all_tasks", json!({"scope": "-:all"})).replies(json!({"tasks": [{}, {}]}));
     let mut world = two();
     let message = world.nobody().call("import_plan", given(None, ALBUMS)).refuses("unnamed_plan");
@@ -110,13 +121,17 @@ fn a_plan_whose_file_has_moved_is_that_plan() {
     let mut world = two();
     let held = world.next("a1")["task"]["id"].as_str().expect("a task").to_owned();
     let ids: Vec<_> = ["P1", "P2"].map(|path| at(&world, &format!("albums.md:{path}"))).into();
-    let moved = |gone: &[&str], text: &str| json!({"text": text, "source": "docs/albums.md", "gone": gone});
+    let moved =
+        |gone: &[&str], text: &str| json!({"text": text, "source": "docs/albums.md", "gone": gone});
     let text = ALBUMS.replace("- [ ] T002", "- [ ] T003 Make the tests\n- [ ] T002");
     world
         .nobody()
         .call("import_plan", moved(&["albums.md"], &text))
         .replies(json!({"plan": "docs/albums.md", "kept": 2}));
-    assert_eq!(["P1", "P2"].map(|path| at(&world, &format!("docs/albums.md:{path}"))).to_vec(), ids);
+    assert_eq!(
+        ["P1", "P2"].map(|path| at(&world, &format!("docs/albums.md:{path}"))).to_vec(),
+        ids
+    );
     assert_eq!(
         (world.state.plan_names(), world.status(&held)),
         (vec!["search.md".to_owned(), "docs/albums.md".to_owned()], TaskStatus::Claimed)
@@ -126,7 +141,8 @@ fn a_plan_whose_file_has_moved_is_that_plan() {
     world
         .call("import_plan", json!({"text": text, "source": "copy.md"}))
         .replies(json!({"plan": "copy.md", "kept": 0}));
-    let other = json!({"text": "- [ ] Something else\n", "source": "new.md", "gone": ["search.md"]});
+    let other =
+        json!({"text": "- [ ] Something else\n", "source": "new.md", "gone": ["search.md"]});
     world.call("import_plan", other).replies(json!({"plan": "new.md", "kept": 0}));
     assert_eq!(world.state.plans().len(), 4);
 }
@@ -137,7 +153,9 @@ fn a_file_is_refused_whose_name_another_plan_was_given() {
     let given = json!({"text": SEARCH, "source": "b.md", "name": "a.md"});
     world.nobody().call("import_plan", given).replies(json!({"plan": "a.md"}));
     world.call("import_plan", json!({"text": ALBUMS, "source": "a.md"})).refuses("plan_exists");
-    world.call("import_plan", json!({"text": ALBUMS, "source": "a.md", "name": "c"})).replies(json!({"plan": "c"}));
+    world
+        .call("import_plan", json!({"text": ALBUMS, "source": "a.md", "name": "c"}))
+        .replies(json!({"plan": "c"}));
     assert_eq!(world.state.plan_names(), ["a.md", "c"]);
     assert!(world.state.tasks().all(|task| task.status == TaskStatus::Available));
 }
@@ -145,9 +163,15 @@ fn a_file_is_refused_whose_name_another_plan_was_given() {
 #[test]
 fn a_named_plan_without_a_file_is_not_one_whose_file_has_moved() {
     let mut world = World::new();
-    world.nobody().call("import_plan", json!({"text": ALBUMS, "name": "sprint"})).replies(json!({"plan": "sprint"}));
-    let more = json!({"text": format!("{ALBUMS}- [ ] T003 Make the tests\n"), "source": "other.md"});
-    world.call("import_plan", more).replies(json!({"plan": "other.md", "kept": 0, "beside": ["sprint"]}));
+    world
+        .nobody()
+        .call("import_plan", json!({"text": ALBUMS, "name": "sprint"}))
+        .replies(json!({"plan": "sprint"}));
+    let more =
+        json!({"text": format!("{ALBUMS}- [ ] T003 Make the tests\n"), "source": "other.md"});
+    world
+        .call("import_plan", more)
+        .replies(json!({"plan": "other.md", "kept": 0, "beside": ["sprint"]}));
 }
 
 #[test]
@@ -157,10 +181,12 @@ fn an_item_waits_for_that_of_another_plan_by_name_and_path() {
                 - [ ] Rest\n  depends: P1.M1, none.md:P1, albums.md:P7\n";
     for _ in 0..2 {
         let reply = from(&mut world, "ship.md", text);
-        let remarks: Vec<_> = reply["remarks"].as_array().into_iter().flatten().map(|one| &one["remark"]).collect();
+        let remarks: Vec<_> =
+            reply["remarks"].as_array().into_iter().flatten().map(|one| &one["remark"]).collect();
         let unknown = ["P9", "P1.M1", "albums.md:P7", "none.md:P1"];
-        let told =
-            |given: &&str| remarks.iter().any(|one| one.to_string().contains(&format!("\\\"{given}\\\" fits no")));
+        let told = |given: &&str| {
+            remarks.iter().any(|one| one.to_string().contains(&format!("\\\"{given}\\\" fits no")))
+        };
         assert!(unknown.iter().all(told) && remarks.len() == unknown.len(), "{remarks:?}");
     }
     let waits = |path: &str| world.read(at(&world, path).as_str()).dependencies;
@@ -184,20 +210,30 @@ fn a_plan_is_replaced_named_and_removed_when_the_caller_says_so() {
         .call("import_plan", json!({"text": SEARCH, "source": "else.md", "replace": "find"}))
         .replies(json!({"plan": "find"}));
     world
-        .call("import_plan", json!({"text": SEARCH, "source": "albums.md", "replace": "find", "name": "albums.md"}))
+        .call(
+            "import_plan",
+            json!({"text": SEARCH, "source": "albums.md", "replace": "find", "name": "albums.md"}),
+        )
         .refuses("plan_exists");
-    world.call("import_plan", json!({"text": SEARCH, "replace": "nothing"})).refuses("unknown_plan");
+    world
+        .call("import_plan", json!({"text": SEARCH, "replace": "nothing"}))
+        .refuses("unknown_plan");
     world.by("a2").call("claim_task", json!({"task_id": first})).expect("claimed");
     world.complete("a2", first.as_str());
     world
         .nobody()
         .call("remove_plan", json!({"plan": "find"}))
         .replies(json!({"obsolete": 1, "left_done": 1, "leaving": 0}));
-    world.call("remove_plan", json!({"plan": "albums.md"})).replies(json!({"obsolete": 1, "leaving": 1}));
+    world
+        .call("remove_plan", json!({"plan": "albums.md"}))
+        .replies(json!({"obsolete": 1, "leaving": 1}));
     world.call("remove_plan", json!({"plan": "albums.md"})).refuses("unknown_plan");
     assert_eq!((world.status(&held), world.state.plans().len()), (TaskStatus::Claimed, 0));
     world.by("a1").call("release_task", json!({"task_id": held})).expect("released");
-    assert_eq!((world.status(&held), world.status(first.as_str())), (TaskStatus::Obsolete, TaskStatus::Done));
+    assert_eq!(
+        (world.status(&held), world.status(first.as_str())),
+        (TaskStatus::Obsolete, TaskStatus::Done)
+    );
     // It comes back as it was.
     let reply = from(&mut world, "albums.md", ALBUMS);
     assert_eq!(names(&reply, "reopened"), ["T001 Make the schema", "T002 Make the page"]);
@@ -215,10 +251,13 @@ fn headings_that_count_need_not_wait() {
     let mut world = World::new().agent("a1");
     let phases = "## Phase 1\n\n- [ ] a\n\n## Phase 2\n\n- [ ] b\n";
     let ready = |world: &World| world.state.ready_count();
-    let import = |parallel: Option<bool>| json!({"text": phases, "source": "p.md", "parallel": parallel});
+    let import =
+        |parallel: Option<bool>| json!({"text": phases, "source": "p.md", "parallel": parallel});
     world.nobody().call("import_plan", import(None)).expect("imported");
     assert_eq!((ready(&world), at(&world, "P2").as_str() != ""), (1, true));
-    world.call("import_plan", import(Some(true))).replies(json!({"understood": {"waits": [], "ready": 2}}));
+    world
+        .call("import_plan", import(Some(true)))
+        .replies(json!({"understood": {"waits": [], "ready": 2}}));
     assert_eq!(ready(&world), 2);
     world.call("import_plan", import(None)).replies(json!({"unchanged": true}));
     world.call("import_plan", import(Some(false))).expect("imported");

@@ -38,7 +38,9 @@ fn select(dir: &Path, query: &str) -> Vec<Vec<String>> {
         rusqlite::types::Value::Text(text) => text,
         other => format!("{other:?}"),
     };
-    let rows = statement.query_map([], |row| (0..columns).map(|at| Ok(text(row.get(at)?))).collect()).unwrap();
+    let rows = statement
+        .query_map([], |row| (0..columns).map(|at| Ok(text(row.get(at)?))).collect())
+        .unwrap();
     rows.collect::<Result<_, _>>().unwrap()
 }
 
@@ -59,10 +61,15 @@ fn a_run_is_created_claimed_reported_and_read_in_sql() {
     let waiting = runner.send("claim_run", json!({"agent_id": "r1", "wait_seconds": 50}));
     let run = create(&board, &json!({"session_id": "s1", "agent_name": "writer"}));
     let claimed = runner.reply(waiting).unwrap().ok();
-    assert_eq!((&claimed["run"]["run_id"], &claimed["run"]["prompt"]), (&json!(run), &json!("do it")));
-    for (status, more) in
-        [("started", json!({})), ("progress", json!({"note": "half"})), ("completed", json!({"output": "o"}))]
-    {
+    assert_eq!(
+        (&claimed["run"]["run_id"], &claimed["run"]["prompt"]),
+        (&json!(run), &json!("do it"))
+    );
+    for (status, more) in [
+        ("started", json!({})),
+        ("progress", json!({"note": "half"})),
+        ("completed", json!({"output": "o"})),
+    ] {
         let mut report = json!({"agent_id": "r1", "run_id": run, "status": status});
         report.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         runner.ok("report_run", report);
@@ -70,7 +77,11 @@ fn a_run_is_created_claimed_reported_and_read_in_sql() {
     assert_eq!(board.cli_ok("get_run", json!({"run_id": run}))["run"]["result"]["output"], "o");
     runner.kill();
     let listed = board.finish(board.command().args(["runs", "--session", "s1"]));
-    assert!(listed.stdout.contains(&run) && listed.stdout.contains("completed"), "{}", listed.stdout);
+    assert!(
+        listed.stdout.contains(&run) && listed.stdout.contains("completed"),
+        "{}",
+        listed.stdout
+    );
     let shown = board.finish(board.command().args(["run", &run]));
     assert!(shown.stdout.contains("output: o"), "{}", shown.stdout);
     let sessions = board.finish(board.command().args(["--json", "sessions"])).value();
@@ -89,12 +100,19 @@ fn tables_that_somebody_has_changed_are_made_anew_by_doctor() {
     let run = create(&board, &json!({}));
     let connection = rusqlite::Connection::open(board.file("journal.db")).unwrap();
     connection
-        .execute_batch("PRAGMA foreign_keys = OFF; UPDATE runs SET status = 'gone'; DELETE FROM sessions;")
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF; UPDATE runs SET status = 'gone'; DELETE FROM sessions;",
+        )
         .unwrap();
     drop(connection);
     let found = board.finish(board.command().arg("doctor"));
-    assert!(found.stdout.contains("the tables of runs are not what the events say"), "{}", found.stdout);
-    let would = board.finish(board.command().args(["--json", "doctor", "--repair", "--dry-run"])).value();
+    assert!(
+        found.stdout.contains("the tables of runs are not what the events say"),
+        "{}",
+        found.stdout
+    );
+    let would =
+        board.finish(board.command().args(["--json", "doctor", "--repair", "--dry-run"])).value();
     assert_eq!(would["repaired"], false, "{would}");
     let repaired = board.finish(board.command().args(["--json", "doctor", "--repair"])).value();
     assert_eq!(repaired["repaired"], true, "{repaired}");
@@ -129,9 +147,11 @@ fn tables_follow_a_recovery_from_the_state_file() {
         drop(std::fs::remove_file(board.file(&format!("journal.db{suffix}"))));
     }
     board.cli_ok("stop_run", json!({"run_id": child}));
-    let listed = select(board.dir(), "SELECT run_id, session_id, status FROM runs ORDER BY session_id");
+    let listed =
+        select(board.dir(), "SELECT run_id, session_id, status FROM runs ORDER BY session_id");
     assert_eq!(listed, [[&child, "a-child", "stopped"], [&parent, "a-parent", "pending"]]);
-    let sessions = select(board.dir(), "SELECT session_id FROM sessions WHERE parent_session_id = 'a-parent'");
+    let sessions =
+        select(board.dir(), "SELECT session_id FROM sessions WHERE parent_session_id = 'a-parent'");
     assert_eq!(sessions, [["a-child"]]);
     board.assert_file_is_the_replay();
     assert_rebuilt_alike(&board);
@@ -176,11 +196,16 @@ fn a_parent_is_resumed_once_with_all_results_whoever_dies() {
         1 => json!({"agent_id": "r1", "run_id": run, "status": "failed", "error": "broken"}),
         _ => json!({"agent_id": "r1", "run_id": run, "status": "completed", "output": format!("o{number}")}),
     });
-    let reports = reports.chain([json!({"agent_id": "r1", "run_id": parent, "status": "completed"})]);
+    let reports =
+        reports.chain([json!({"agent_id": "r1", "run_id": parent, "status": "completed"})]);
     for (number, report) in reports.enumerate() {
         for failpoint in ["before-commit", "after-commit", "commit"] {
             let mut killed = board.command();
-            killed.env("CALLBOARD_FAILPOINT", failpoint).args(["call", "report_run", &report.to_string()]);
+            killed.env("CALLBOARD_FAILPOINT", failpoint).args([
+                "call",
+                "report_run",
+                &report.to_string(),
+            ]);
             board.finish(&mut killed);
         }
         let repeated = board.cli_ok("report_run", report);
@@ -192,8 +217,10 @@ fn a_parent_is_resumed_once_with_all_results_whoever_dies() {
     let runs = board.cli_ok("list_runs", json!({"session_id": "p"}))["runs"].clone();
     let runs = runs.as_array().unwrap();
     assert_eq!(runs.len(), 2, "resumed once: {runs:?}");
-    let results = board.cli_ok("get_run", json!({"run_id": runs[0]["run_id"]}))["run"]["results"].clone();
-    let told: Vec<_> = results.as_array().unwrap().iter().map(|one| one["run_id"].clone()).collect();
+    let results =
+        board.cli_ok("get_run", json!({"run_id": runs[0]["run_id"]}))["run"]["results"].clone();
+    let told: Vec<_> =
+        results.as_array().unwrap().iter().map(|one| one["run_id"].clone()).collect();
     assert_eq!(told, children);
     assert_eq!(results[1]["error"], "broken");
     let mut last = runner(&board, "r2", &json!({}));
@@ -215,7 +242,10 @@ fn claims_that_nobody_has_begun_return_when_all_processes_are_gone() {
     assert_eq!(gone.ok("claim_run", json!({"agent_id": "r1"}))["run"]["run_id"], *claimed);
     gone.kill();
     let mut next = runner(&board, "r2", &json!({}));
-    assert_eq!((status(&board, &begun), status(&board, &claimed)), ("running".to_owned(), "pending".to_owned()));
+    assert_eq!(
+        (status(&board, &begun), status(&board, &claimed)),
+        ("running".to_owned(), "pending".to_owned())
+    );
     assert_eq!(next.ok("claim_run", json!({"agent_id": "r2"}))["run"]["run_id"], *claimed);
 }
 
@@ -241,7 +271,9 @@ fn a_run_that_was_claimed_from_a_command_line_is_reported_from_the_next() {
     board.cli_ok("report_run", json!({"agent_id": "r1", "run_id": run, "status": "started"}));
     board.cli_ok("report_run", json!({"agent_id": "r1", "run_id": run, "status": "completed"}));
     assert_eq!(
-        board.cli("report_run", json!({"agent_id": "r1", "run_id": run, "status": "progress"})).code(),
+        board
+            .cli("report_run", json!({"agent_id": "r1", "run_id": run, "status": "progress"}))
+            .code(),
         "run_status"
     );
 }
@@ -261,7 +293,8 @@ fn a_server_that_comes_back_gives_claimed_runs_to_others() {
     let again = Server::on(&board);
     call(&again, "get_status", json!({}));
     until(PATIENCE, "the run is pending", || {
-        (call(&again, "get_run", json!({"run_id": run}))["run"]["status"] == "pending").then_some(())
+        (call(&again, "get_run", json!({"run_id": run}))["run"]["status"] == "pending")
+            .then_some(())
     });
 }
 
@@ -269,7 +302,8 @@ fn a_server_that_comes_back_gives_claimed_runs_to_others() {
 fn runs_are_resources_over_http_behind_the_same_gate() {
     let board = Board::new();
     let server = Server::on(&board);
-    let created = server.ask(&server.post("/runs", json!({"prompt": "p", "session_id": "s1"}).to_string()));
+    let created =
+        server.ask(&server.post("/runs", json!({"prompt": "p", "session_id": "s1"}).to_string()));
     assert_eq!(created.status, 201, "{}", created.text());
     let run: Value = serde_json::from_str(&created.text()).unwrap();
     let id = run["run_id"].as_str().unwrap().to_owned();
@@ -330,14 +364,18 @@ fn every_run_goes_to_a_runner_that_meets_its_demands() {
     let mut commits = Vec::new();
     for number in 0..runs {
         let asked = Instant::now();
-        let run = creator.ok("create_run", json!({"prompt": "do it", "demands": {"tags": [tag(number)]}}));
+        let run = creator
+            .ok("create_run", json!({"prompt": "do it", "demands": {"tags": [tag(number)]}}));
         commits.push(asked.elapsed());
         created.insert(run["run_id"].as_str().unwrap().to_owned(), (number, start.elapsed()));
         // The caller is waiting again when the next run comes.
         thread::sleep(Duration::from_millis(15));
     }
     for number in 0..RUNNERS {
-        creator.ok("create_run", json!({"prompt": "end", "priority": 10, "demands": {"tags": [tag(number)]}}));
+        creator.ok(
+            "create_run",
+            json!({"prompt": "end", "priority": 10, "demands": {"tags": [tag(number)]}}),
+        );
     }
     let mut taken = Vec::new();
     let mut given = BTreeSet::new();
@@ -353,8 +391,8 @@ fn every_run_goes_to_a_runner_that_meets_its_demands() {
     commits.sort();
     let (claim, commit) = (taken[runs / 2], commits[runs / 2]);
     println!(
-        "{runs} runs, {RUNNERS} runners: claimed {claim:?} after creation was answered at the median, {:?} at the 95th \
-         percentile; one create_run {commit:?}, ratio {:.2}",
+        "{runs} runs, {RUNNERS} runners: claimed {claim:?} after creation was answered at the \
+         median, {:?} at the 95th percentile; one create_run {commit:?}, ratio {:.2}",
         taken[runs * 95 / 100],
         claim.as_secs_f64() / commit.as_secs_f64()
     );

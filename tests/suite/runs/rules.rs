@@ -54,7 +54,10 @@ fn a_run_goes_to_a_runner_and_never_to_a_worker() {
     let run = create(&mut world, json!({}));
     let counted = json!({"total_tasks": 1, "tasks": {"available": 1}, "runs": {"pending": 1}});
     world.nobody().call("get_status", json!({})).replies(counted);
-    assert_eq!(world.nobody().call("get_all_tasks", json!({})).unwrap()["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        world.nobody().call("get_all_tasks", json!({})).unwrap()["tasks"].as_array().unwrap().len(),
+        1
+    );
     world.next("r1");
     world.complete("r1", "t1");
     let nothing = world.next("r1");
@@ -82,8 +85,11 @@ fn operations_of_tasks_refuse_a_run() {
         if ["cancel_task", "retry_task"].contains(&operation) {
             world.nobody();
         }
-        let more =
-            if operation == "release_task" { json!({"task_id": run, "reason": "r"}) } else { json!({"task_id": run}) };
+        let more = if operation == "release_task" {
+            json!({"task_id": run, "reason": "r"})
+        } else {
+            json!({"task_id": run})
+        };
         world.call(operation, more).refuses("is_run");
     }
     world.by("r1").call("complete_task", json!({"task_id": run, "output": "o"})).refuses("is_run");
@@ -93,15 +99,19 @@ fn operations_of_tasks_refuse_a_run() {
 
 #[test]
 fn demands_are_met_whole_and_only_grow() {
-    let mut world = World::new()
-        .agent_with("bare", json!({}))
-        .agent_with("fit", json!({"capabilities": ["gpu"], "tags": ["ci"], "properties": {"hostname": "h1"}}));
+    let mut world = World::new().agent_with("bare", json!({})).agent_with(
+        "fit",
+        json!({"capabilities": ["gpu"], "tags": ["ci"], "properties": {"hostname": "h1"}}),
+    );
     let run = create(&mut world, json!({"demands": {"capabilities": ["gpu"]}}));
     world
         .nobody()
         .call("update_run", json!({"run_id": run, "demands": {"tags": ["ci"], "hostname": "h1"}}))
         .replies(json!({"run": {"demands": {"capabilities": ["gpu"], "tags": ["ci"], "hostname": "h1"}}}));
-    world.nobody().call("update_run", json!({"run_id": run, "demands": {"hostname": "h2"}})).refuses("demands_changed");
+    world
+        .nobody()
+        .call("update_run", json!({"run_id": run, "demands": {"hostname": "h2"}}))
+        .refuses("demands_changed");
     let nothing = claim(&mut world, "bare");
     assert_eq!((&nothing["verdict"], &nothing["demands_unmet"]), (&json!("unsuited"), &json!(1)));
     assert_eq!(nothing["missing"], json!(["gpu", "ci", "hostname=h1"]));
@@ -123,7 +133,8 @@ fn a_runner_that_requires_matching_tags_takes_no_run_without() {
 fn a_run_that_no_runner_fits_fails_in_time_and_says_why() {
     let mut world = World::new().agent("r1");
     claim(&mut world, "r1");
-    let rare = create(&mut world, json!({"demands": {"capabilities": ["gpu"]}, "no_match_seconds": 60}));
+    let rare =
+        create(&mut world, json!({"demands": {"capabilities": ["gpu"]}, "no_match_seconds": 60}));
     let common = create(&mut world, json!({"no_match_seconds": 60}));
     assert_eq!(claim(&mut world, "r1")["run"]["run_id"], *common);
     report(&mut world, "r1", &common, json!({"status": "started"}));
@@ -131,10 +142,16 @@ fn a_run_that_no_runner_fits_fails_in_time_and_says_why() {
     world.at(59 * SECOND);
     assert_eq!(status(&mut world, &rare), "pending");
     world.at(SECOND);
-    assert_eq!((status(&mut world, &rare), status(&mut world, &awaited)), ("failed".into(), "pending".into()));
+    assert_eq!(
+        (status(&mut world, &rare), status(&mut world, &awaited)),
+        ("failed".into(), "pending".into())
+    );
     let error = world.read(&rare).result.unwrap().error.clone().unwrap();
     assert!(error.contains("gpu") && error.contains("60 s"), "{error}");
-    assert!(world.state.next_deadline().is_some_and(|at| at > world.now), "it is not asked for all the time");
+    assert!(
+        world.state.next_deadline().is_some_and(|at| at > world.now),
+        "it is not asked for all the time"
+    );
     report(&mut world, "r1", &common, json!({"status": "completed"}));
     assert_eq!(claim(&mut world, "r1")["run"]["run_id"], *awaited);
 }
@@ -167,7 +184,12 @@ fn a_list_of_runs_is_brief_and_reads_few_that_have_retired() {
     world.policy.keep_finished = 10;
     let oldest = create(&mut world, json!({"prompt": "é".repeat(1_000), "agent_name": "rare"}));
     claim(&mut world, "r1");
-    report(&mut world, "r1", &oldest, json!({"status": "completed", "output": "long", "data": {"also": "long"}}));
+    report(
+        &mut world,
+        "r1",
+        &oldest,
+        json!({"status": "completed", "output": "long", "data": {"also": "long"}}),
+    );
     for _ in 0..130 {
         let run = create(&mut world, json!({}));
         claim(&mut world, "r1");
@@ -176,8 +198,10 @@ fn a_list_of_runs_is_brief_and_reads_few_that_have_retired() {
     world.tick();
     let (mut pages, mut found, mut after) = (0, Vec::new(), Value::Null);
     loop {
-        let page =
-            world.nobody().call("list_runs", json!({"agent_name": "rare", "after": after, "limit": 100})).unwrap();
+        let page = world
+            .nobody()
+            .call("list_runs", json!({"agent_name": "rare", "after": after, "limit": 100}))
+            .unwrap();
         pages += 1;
         found.extend(page["runs"].as_array().unwrap().clone());
         after = page["next"].clone();
@@ -197,11 +221,17 @@ fn a_failed_run_is_no_task_that_waits_for_a_person_or_is_waited_for() {
     let run = create(&mut world, json!({}));
     claim(&mut world, "r1");
     report(&mut world, "r1", &run, json!({"status": "failed", "error": "broken"}));
-    world.by("w1").call("fail_task", json!({"task_id": "t2", "error": "broken", "retryable": false})).unwrap();
+    world
+        .by("w1")
+        .call("fail_task", json!({"task_id": "t2", "error": "broken", "retryable": false}))
+        .unwrap();
     let told = world.nobody().call("get_status", json!({})).unwrap();
-    let named: Vec<_> = told["needs_attention"].as_array().unwrap().iter().map(|one| one["task"].clone()).collect();
+    let named: Vec<_> =
+        told["needs_attention"].as_array().unwrap().iter().map(|one| one["task"].clone()).collect();
     assert_eq!(named, ["t2"]);
-    world.call("create_task", json!({"id": "t3", "description": "d", "dependencies": [run]})).refuses("is_run");
+    world
+        .call("create_task", json!({"id": "t3", "description": "d", "dependencies": [run]}))
+        .refuses("is_run");
     world.call("update_task", json!({"task_id": "t1", "dependencies": [run]})).refuses("is_run");
 }
 
@@ -216,7 +246,10 @@ fn a_run_that_takes_too_long_fails_and_its_runner_cannot_finish_it() {
     world.at(50 * SECOND);
     assert_eq!(status(&mut world, &run), "failed");
     assert!(world.read(&run).result.unwrap().error.clone().unwrap().contains("100 s"));
-    world.by("r1").call("report_run", json!({"run_id": run, "status": "progress"})).refuses("run_status");
+    world
+        .by("r1")
+        .call("report_run", json!({"run_id": run, "status": "progress"}))
+        .refuses("run_status");
 }
 
 #[test]
@@ -236,7 +269,10 @@ fn only_its_runner_reports_and_only_on_its_attempt() {
         .call("report_run", json!({"run_id": run, "status": "completed", "attempt": 1}))
         .refuses("attempt_over");
     report(&mut world, "r2", &run, json!({"status": "completed"}));
-    world.by("r2").call("report_run", json!({"run_id": run, "status": "failed", "error": "e"})).refuses("run_status");
+    world
+        .by("r2")
+        .call("report_run", json!({"run_id": run, "status": "failed", "error": "e"}))
+        .refuses("run_status");
 }
 
 #[test]
@@ -245,20 +281,32 @@ fn stop_is_idempotent_and_reaches_the_runner() {
     let pending = create(&mut world, json!({}));
     let stop = |run: &str| json!({"run_id": run});
     world.nobody().call("stop_run", stop(&pending)).replies(json!({"status": "stopped"}));
-    world.nobody().call("stop_run", stop(&pending)).replies(json!({"status": "stopped", "already": true}));
+    world
+        .nobody()
+        .call("stop_run", stop(&pending))
+        .replies(json!({"status": "stopped", "already": true}));
     let run = create(&mut world, json!({}));
     claim(&mut world, "r1");
     report(&mut world, "r1", &run, json!({"status": "started"}));
     assert!(world.by("r1").waits("claim_run", json!({"wait_seconds": 50})), "a busy runner waits");
     world.nobody().call("stop_run", stop(&run)).replies(json!({"status": "stopping"}));
-    world.nobody().call("stop_run", stop(&run)).replies(json!({"status": "stopping", "already": true}));
+    world
+        .nobody()
+        .call("stop_run", stop(&run))
+        .replies(json!({"status": "stopping", "already": true}));
     assert_eq!(world.count_of("stop_requested"), 1);
     assert!(!world.by("r1").waits("claim_run", json!({"wait_seconds": 50})), "it is told");
-    assert!(world.by("r1").waits("claim_run", json!({"wait_seconds": 50, "stopping": [run]})), "and knows");
+    assert!(
+        world.by("r1").waits("claim_run", json!({"wait_seconds": 50, "stopping": [run]})),
+        "and knows"
+    );
     assert_eq!(claim(&mut world, "r1")["stop_requested"][0]["task"], *run);
     report(&mut world, "r1", &run, json!({"status": "stopped"}));
     assert_eq!(status(&mut world, &run), "stopped");
-    world.by("r1").call("stop_run", stop(&create(&mut World::new(), json!({})))).refuses("unknown_run");
+    world
+        .by("r1")
+        .call("stop_run", stop(&create(&mut World::new(), json!({}))))
+        .refuses("unknown_run");
 }
 
 #[test]
@@ -325,7 +373,10 @@ fn results_of_children_are_told_to_one_resume_when_the_parent_is_free() {
     }
     assert_eq!(world.count_of("run_created"), 7, "what comes while it is pending is added to it");
     let resumed = claim(&mut world, "r1");
-    assert_eq!((&resumed["run"]["type"], &resumed["run"]["session_id"]), (&json!("resume_session"), &json!("p")));
+    assert_eq!(
+        (&resumed["run"]["type"], &resumed["run"]["session_id"]),
+        (&json!("resume_session"), &json!("p"))
+    );
     let results = resumed["run"]["results"].as_array().unwrap();
     let told: Vec<_> = results.iter().map(|one| one["run_id"].as_str().unwrap()).collect();
     assert_eq!(told, children);
@@ -340,13 +391,20 @@ fn results_of_children_are_told_to_one_resume_when_the_parent_is_free() {
 fn called_back(world: &mut World, asked: Value) -> String {
     let parent = session(world, "p", asked);
     run_through(world, "r1", &parent);
-    let child = create(world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
+    let child =
+        create(world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
     run_through(world, "r1", &child);
-    pending_of(world, "p").expect("the results are to be told")["run_id"].as_str().unwrap().to_owned()
+    pending_of(world, "p").expect("the results are to be told")["run_id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 fn pending_of(world: &mut World, session: &str) -> Option<Value> {
-    let listed = world.nobody().call("list_runs", json!({"session_id": session, "status": "pending"})).unwrap();
+    let listed = world
+        .nobody()
+        .call("list_runs", json!({"session_id": session, "status": "pending"}))
+        .unwrap();
     listed["runs"].get(0).cloned()
 }
 
@@ -365,19 +423,37 @@ fn results_that_no_run_has_begun_with_wait_for_the_next() {
     for _ in 0..3 {
         world.at(3_600 * SECOND);
         world.tick();
-        assert_eq!(pending_of(&mut world, "p"), None, "what could not begin is not begun again and again");
+        assert_eq!(
+            pending_of(&mut world, "p"),
+            None,
+            "what could not begin is not begun again and again"
+        );
     }
-    let other = create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
+    let other =
+        create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
     run_through(&mut world, "r1", &other);
     let second = pending_of(&mut world, "p").unwrap()["run_id"].as_str().unwrap().to_owned();
-    let results = world.nobody().call("get_run", json!({"run_id": second})).unwrap()["run"]["results"].clone();
-    assert_eq!((results.as_array().unwrap().len(), &results[1]["run_id"]), (2, &json!(other)), "the oldest first");
-    world.nobody().call("stop_run", json!({"run_id": second})).replies(json!({"status": "stopped"}));
+    let results =
+        world.nobody().call("get_run", json!({"run_id": second})).unwrap()["run"]["results"]
+            .clone();
+    assert_eq!(
+        (results.as_array().unwrap().len(), &results[1]["run_id"]),
+        (2, &json!(other)),
+        "the oldest first"
+    );
+    world
+        .nobody()
+        .call("stop_run", json!({"run_id": second}))
+        .replies(json!({"status": "stopped"}));
     assert_eq!(pending_of(&mut world, "p"), None);
     let third = create(&mut world, json!({"type": "resume_session", "session_id": "p"}));
     assert_eq!(told(&mut world, &third), 2);
     run_through(&mut world, "r1", &third);
-    assert_eq!((told(&mut world, &third), pending_of(&mut world, "p")), (2, None), "nothing is told twice");
+    assert_eq!(
+        (told(&mut world, &third), pending_of(&mut world, "p")),
+        (2, None),
+        "nothing is told twice"
+    );
     world.check();
 }
 
@@ -385,7 +461,8 @@ fn results_that_no_run_has_begun_with_wait_for_the_next() {
 fn a_run_that_nobody_asked_for_is_like_the_one_that_somebody_did() {
     let offered = json!({"capabilities": ["gpu", "big"], "properties": {"hostname": "h1"}, "max_concurrent": 10});
     let mut world = World::new().agent_with("r1", offered);
-    let asked = json!({"demands": {"capabilities": ["gpu"]}, "priority": 2, "timeout_seconds": 900});
+    let asked =
+        json!({"demands": {"capabilities": ["gpu"]}, "priority": 2, "timeout_seconds": 900});
     let callback = called_back(&mut world, asked);
     let wanted = json!({"run": {
         "demands": {"capabilities": ["gpu"], "hostname": "h1"}, "priority": 2, "timeout_seconds": 900
@@ -393,9 +470,13 @@ fn a_run_that_nobody_asked_for_is_like_the_one_that_somebody_did() {
     world.nobody().call("get_run", json!({"run_id": callback})).replies(wanted);
     run_through(&mut world, "r1", &callback);
     let again = create(&mut world, json!({"type": "resume_session", "session_id": "p"}));
-    world.nobody().call("update_run", json!({"run_id": again, "demands": {"capabilities": ["big"]}})).unwrap();
+    world
+        .nobody()
+        .call("update_run", json!({"run_id": again, "demands": {"capabilities": ["big"]}}))
+        .unwrap();
     run_through(&mut world, "r1", &again);
-    let child = create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
+    let child =
+        create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
     run_through(&mut world, "r1", &child);
     let newest = pending_of(&mut world, "p").unwrap();
     assert_eq!(newest["demands"], json!({"capabilities": ["big"], "hostname": "h1"}));
@@ -407,13 +488,17 @@ fn a_long_error_of_a_child_is_told_by_its_beginning() {
     let mut world = World::new().agent_with("r1", json!({"max_concurrent": 10}));
     let parent = session(&mut world, "p", json!({}));
     run_through(&mut world, "r1", &parent);
-    let child = create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
+    let child =
+        create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
     claim(&mut world, "r1");
     report(&mut world, "r1", &child, json!({"status": "failed", "error": "é".repeat(5_000)}));
     let id = pending_of(&mut world, "p").unwrap()["run_id"].clone();
     let read = world.nobody().call("get_run", json!({"run_id": id})).unwrap();
     let result = &read["run"]["results"][0];
-    assert_eq!((result["error"].as_str().unwrap().len(), &result["shortened"]), (8 << 10, &json!(true)));
+    assert_eq!(
+        (result["error"].as_str().unwrap().len(), &result["shortened"]),
+        (8 << 10, &json!(true))
+    );
 }
 
 #[test]
@@ -432,11 +517,13 @@ fn of_very_many_results_the_last_are_told_without_their_output() {
     for run in &children {
         report(&mut world, "r1", run, json!({"status": "completed", "output": "made"}));
     }
-    let resumed = world.nobody().call("list_runs", json!({"session_id": "p", "status": "pending"})).unwrap();
+    let resumed =
+        world.nobody().call("list_runs", json!({"session_id": "p", "status": "pending"})).unwrap();
     let id = resumed["runs"][0]["run_id"].as_str().unwrap();
     let told = world.nobody().call("get_run", json!({"run_id": id})).unwrap();
     let results = told["run"]["results"].as_array().unwrap();
-    let shortened: Vec<_> = results.iter().map(|one| (one["output"].is_null(), one["shortened"] == true)).collect();
+    let shortened: Vec<_> =
+        results.iter().map(|one| (one["output"].is_null(), one["shortened"] == true)).collect();
     let expected: Vec<_> = (0..60).map(|number| (number >= 50, number >= 50)).collect();
     assert_eq!(shortened, expected);
     world.check();
@@ -472,7 +559,10 @@ fn what_is_not_a_run_is_refused_before_it_is_one() {
     refuses(json!({"prompt": "x".repeat(20_000)}), "over_limit");
     refuses(json!({"demands": {"unknown": 1}}), "bad_arguments");
     session(&mut world, "s", json!({}));
-    world.nobody().call("create_run", json!({"prompt": "p", "session_id": "s"})).refuses("session_exists");
+    world
+        .nobody()
+        .call("create_run", json!({"prompt": "p", "session_id": "s"}))
+        .refuses("session_exists");
     let keyed = json!({"prompt": "p", "idempotency_key": "k"});
     let first = world.nobody().call("create_run", keyed.clone()).unwrap();
     let second = world.nobody().call("create_run", keyed).unwrap();
@@ -491,12 +581,21 @@ fn runs_retire_by_themselves_and_are_listed_still() {
     }
     world.tick();
     assert!(world.state.retired().count() > 0, "some have retired");
-    world.nobody().call("get_status", json!({})).replies(json!({"total_tasks": 1, "runs": {"completed": 15}}));
+    world
+        .nobody()
+        .call("get_status", json!({}))
+        .replies(json!({"total_tasks": 1, "runs": {"completed": 15}}));
     let mut listed = Vec::new();
     let mut after = Value::Null;
     loop {
         let page = world.nobody().call("list_runs", json!({"limit": 4, "after": after})).unwrap();
-        listed.extend(page["runs"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap().to_owned()));
+        listed.extend(
+            page["runs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|run| run["run_id"].as_str().unwrap().to_owned()),
+        );
         after = page["next"].clone();
         if after.is_null() {
             break;
@@ -529,14 +628,21 @@ fn on_a_full_board_sessions_make_room_whose_runs_have_retired() {
             _ => (None, results.clone()),
         };
         let waits = !results.is_empty();
-        document.sessions.insert(id.clone(), Session { id, parent_session_id, results, waits, ..like.clone() });
+        document
+            .sessions
+            .insert(id.clone(), Session { id, parent_session_id, results, waits, ..like.clone() });
     }
     let below = document.tasks.last().and_then(|task| task.run.as_deref()).expect("a run").clone();
     let mut state = State::from_document(document);
     let (participant, at) = (ParticipantId::trusted("p"), world.now);
     let envelope = Envelope { at, participant, actor: None, idempotency: None };
-    for (parent, gone) in [("past", ["session-00000"]), ("session-00001", ["past"]), ("above", ["session-00001"])] {
-        let room = state.room_for_session(Some(&SessionId::trusted(parent))).expect("room").expect("of some that go");
+    for (parent, gone) in
+        [("past", ["session-00000"]), ("session-00001", ["past"]), ("above", ["session-00001"])]
+    {
+        let room = state
+            .room_for_session(Some(&SessionId::trusted(parent)))
+            .expect("room")
+            .expect("of some that go");
         let sessions = gone.map(SessionId::trusted).to_vec();
         assert_eq!(room, Event::SessionsRetired { sessions });
         let savepoint = state.savepoint();
@@ -574,7 +680,13 @@ fn a_list_of_runs_leaves_none_out_when_its_place_retires() {
     let (mut listed, mut after) = (Vec::new(), Value::Null);
     loop {
         let page = world.call("list_runs", json!({"limit": 1, "after": after})).expect("a page");
-        listed.extend(page["runs"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap().to_owned()));
+        listed.extend(
+            page["runs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|run| run["run_id"].as_str().unwrap().to_owned()),
+        );
         after = page["next"].clone();
         if after.is_null() {
             break;
@@ -599,8 +711,8 @@ fn an_empty_claim_over_many_unmatched_runs_is_quick() {
     let mut taken: Vec<_> = (0..101).map(|_| timed(&mut world).0).collect();
     taken.sort();
     println!("empty claim_run over 1,000 unmatched runs: median {:?}", taken[50]);
-    // The bound is for an unoptimised build. Beside other tests, most calls may be interrupted, so a low percentile
-    // counts.
+    // The bound is for an unoptimised build. Beside other tests, most calls may be interrupted, so
+    // a low percentile counts.
     assert!(taken[10].as_micros() < 5_000, "{:?}", taken[10]);
 }
 
@@ -613,7 +725,11 @@ fn a_run_is_given_to_one_of_two_processes_under_a_name() {
     world.nobody().through("first").call("claim_run", ask.clone()).replies(given);
     world.through("second").call("claim_run", ask.clone()).refuses("agent_in_use");
     world.through("first").call("claim_run", ask.clone()).replies(json!({"already": true}));
-    world.kill("first").through("second").call("claim_run", ask.clone()).replies(json!({"already": true}));
+    world
+        .kill("first")
+        .through("second")
+        .call("claim_run", ask.clone())
+        .replies(json!({"already": true}));
     world.through("third").call("claim_run", ask).refuses("agent_in_use");
 }
 
@@ -625,14 +741,24 @@ fn whoever_may_hold_either_is_told_which_it_holds() {
     let held = world.by("r1").call("claim_task", json!({})).expect("answered");
     assert_eq!(held["holding"], json!([{"run": run, "attempt": 1, "title": "do it"}]));
     assert!(held["next"].as_str().is_some_and(|next| next.contains("report_run")), "{held}");
-    world.call("heartbeat", json!({})).replies(json!({"run_id": run, "task_id": null, "warning": null}));
-    let noted = world.call("heartbeat", json!({"note": "half"})).replies(json!({"run_id": run, "task_id": null}));
-    assert!(noted["warning"].as_str().is_some_and(|warning| warning.contains("report_run")), "{noted}");
+    world
+        .call("heartbeat", json!({}))
+        .replies(json!({"run_id": run, "task_id": null, "warning": null}));
+    let noted = world
+        .call("heartbeat", json!({"note": "half"}))
+        .replies(json!({"run_id": run, "task_id": null}));
+    assert!(
+        noted["warning"].as_str().is_some_and(|warning| warning.contains("report_run")),
+        "{noted}"
+    );
     world.call("heartbeat", json!({"attempt": 1})).refuses("holds_nothing");
     world.claim("w1", "t");
     let held = claim(&mut world, "w1");
     assert_eq!(held["holding"], json!([{"task": "t", "attempt": 1, "title": "do t"}]));
-    assert!(held["next"].as_str().is_some_and(|next| next.contains("complete your task")), "{held}");
+    assert!(
+        held["next"].as_str().is_some_and(|next| next.contains("complete your task")),
+        "{held}"
+    );
     let mut world = world.agent_with("both", json!({"max_concurrent": 2})).task("u");
     let second = create(&mut world, json!({}));
     world.claim("both", "u");

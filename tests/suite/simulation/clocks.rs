@@ -12,7 +12,7 @@ use callboard::state::time::Timestamp;
 use super::machine::SEATS;
 
 #[derive(Clone)]
-pub struct Clocks(Arc<Mutex<Times>>);
+pub(super) struct Clocks(Arc<Mutex<Times>>);
 
 struct Times {
     /// The kernel's time of day, and by how many milliseconds each seat's differs from it.
@@ -24,31 +24,31 @@ struct Times {
 }
 
 impl Clocks {
-    pub fn new(wall: Timestamp) -> Self {
+    pub(super) fn new(wall: Timestamp) -> Self {
         let ahead = [0, -7_200_000, 18_000_000, 0];
         Self(Arc::new(Mutex::new(Times { wall, ahead, boots: 0, since_boot: 0, slept: 0 })))
     }
 
-    pub fn of(&self, seat: usize) -> SeatClock {
+    pub(super) fn of(&self, seat: usize) -> SeatClock {
         SeatClock { clocks: self.clone(), seat, boot: format!("boot-{}", self.boots()) }
     }
 
-    pub fn boots(&self) -> u64 {
+    pub(super) fn boots(&self) -> u64 {
         self.0.lock().unwrap().boots
     }
 
-    pub fn pass(&self, millis: i64) {
+    pub(super) fn pass(&self, millis: i64) {
         self.jump(millis);
         self.0.lock().unwrap().since_boot += millis;
     }
 
-    pub fn sleep(&self, millis: i64) {
+    pub(super) fn sleep(&self, millis: i64) {
         self.pass(millis);
         self.0.lock().unwrap().slept += millis;
     }
 
     /// The machine is off for so long.
-    pub fn boot(&self, off: i64) {
+    pub(super) fn boot(&self, off: i64) {
         self.jump(off);
         let mut times = self.0.lock().unwrap();
         times.boots += 1;
@@ -56,18 +56,18 @@ impl Clocks {
     }
 
     /// The wall clock is set.
-    pub fn jump(&self, millis: i64) {
+    pub(super) fn jump(&self, millis: i64) {
         let mut times = self.0.lock().unwrap();
         times.wall = times.wall + millis;
     }
 
     /// The wall clock of one process is set.
-    pub fn jump_at(&self, seat: usize, millis: i64) {
+    pub(super) fn jump_at(&self, seat: usize, millis: i64) {
         self.0.lock().unwrap().ahead[seat] += millis;
     }
 }
 
-pub struct SeatClock {
+pub(super) struct SeatClock {
     clocks: Clocks,
     seat: usize,
     boot: String,
@@ -98,9 +98,10 @@ impl Clock for SeatClock {
 
 /// When each event was recorded in truth, and what time may bring.
 #[derive(Default)]
-pub struct Truth {
-    /// The boot and the milliseconds since it, by the event's number, participant and time. An attempt to append an
-    /// event may have succeeded unnoticed, and the same participant may then try that number again.
+pub(super) struct Truth {
+    /// The boot and the milliseconds since it, by the event's number, participant and time. An
+    /// attempt to append an event may have succeeded unnoticed, and the same participant may
+    /// then try that number again.
     moments: BTreeMap<(u64, ParticipantId, Timestamp), (u64, i64)>,
     /// The boot of the last commit, and how long the machine had slept by then.
     slept: Option<(u64, i64)>,
@@ -109,16 +110,20 @@ pub struct Truth {
 
 impl Truth {
     /// Notes events that are about to be appended.
-    pub fn note(&mut self, events: &[Recorded], clocks: &Clocks) {
+    pub(super) fn note(&mut self, events: &[Recorded], clocks: &Clocks) {
         let times = clocks.0.lock().unwrap();
-        self.moments.extend(events.iter().map(|recorded| (key(recorded), (times.boots, times.since_boot))));
+        self.moments
+            .extend(events.iter().map(|recorded| (key(recorded), (times.boots, times.since_boot))));
     }
 
-    /// Checks the clock steps of a commit. `is_attended` means that a process lives through which an agent acts.
-    pub fn check_steps(&mut self, events: &[Recorded], clocks: &Clocks, is_attended: bool) {
+    /// Checks the clock steps of a commit. `is_attended` means that a process lives through which
+    /// an agent acts.
+    pub(super) fn check_steps(&mut self, events: &[Recorded], clocks: &Clocks, is_attended: bool) {
         let times = clocks.0.lock().unwrap();
         let before = self.slept.replace((times.boots, times.slept));
-        let slept = before.filter(|(boot, _)| *boot == times.boots).map_or(0, |(_, before)| times.slept - before);
+        let slept = before
+            .filter(|(boot, _)| *boot == times.boots)
+            .map_or(0, |(_, before)| times.slept - before);
         let steps = events.iter().filter_map(|recorded| match recorded.event {
             Event::ClockStepped { gap_millis, .. } => Some(gap_millis),
             _ => None,
@@ -126,19 +131,24 @@ impl Truth {
         let steps: Vec<_> = steps.collect();
         self.steps += steps.len() as u64;
         if slept > STEP {
-            assert!(steps.len() == 1 && steps[0] >= slept, "slept for {slept} and recorded {steps:?}");
+            assert!(
+                steps.len() == 1 && steps[0] >= slept,
+                "slept for {slept} and recorded {steps:?}"
+            );
         } else if is_attended && times.slept == 0 {
             assert_eq!(steps, [0; 0], "a step while somebody worked and nothing slept");
         }
     }
 
     /// Checks that between any two events of one boot as much time passed on the board as in truth.
-    pub fn verify(&self, events: &[Recorded]) {
+    pub(super) fn verify(&self, events: &[Recorded]) {
         let moment = |one: &Recorded| self.moments.get(&key(one)).copied();
         let known = events.iter().filter_map(|one| Some((one.seq, one.at.millis(), moment(one)?)));
         let known: Vec<_> = known.collect();
         for pair in known.windows(2) {
-            let [(_, at, (boot, since)), (seq, next_at, (next_boot, next_since))] = pair else { continue };
+            let [(_, at, (boot, since)), (seq, next_at, (next_boot, next_since))] = pair else {
+                continue;
+            };
             if boot == next_boot {
                 assert_eq!(next_at - at, next_since - since, "the time before event {seq}");
             }

@@ -1,5 +1,5 @@
-//! A simulated machine: clocks, a disk that loses what was not synced, and processes that take the same steps as a
-//! participant's writer.
+//! A simulated machine: clocks, a disk that loses what was not synced, and processes that take the
+//! same steps as a participant's writer.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,15 +23,16 @@ use serde_json::Value;
 
 use super::clocks::{Clocks, Truth};
 
-pub const SEATS: usize = 4;
+pub(super) const SEATS: usize = 4;
 
 /// The point at which a commit fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     None,
     KilledBeforeAppend,
     DiskFull,
-    /// Written but not synced; then the process dies, asks the journal what it holds, or cannot even do that.
+    /// Written but not synced; then the process dies, asks the journal what it holds, or cannot
+    /// even do that.
     TornAndKilled,
     Torn,
     TornForGood,
@@ -47,14 +48,14 @@ pub enum Fault {
 
 /// What a caller knows about a call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub(super) enum Heard {
     Answer(Result<Value, Refusal>),
     /// Certainly nothing was done.
     NotDone,
     Nothing,
 }
 
-pub struct Process {
+pub(super) struct Process {
     participant: Participant,
     presence: bool,
     pub state: State,
@@ -63,7 +64,7 @@ pub struct Process {
     batches: u64,
 }
 
-pub struct Machine {
+pub(super) struct Machine {
     pub journal: MemoryJournal,
     pub clocks: Clocks,
     pub seats: [Option<Process>; SEATS],
@@ -71,7 +72,8 @@ pub struct Machine {
     /// The state file, as processes see it and as a power loss leaves it.
     shown: Option<Document>,
     shown_on_disk: Option<Document>,
-    /// What processes have noted beside the lock: the board's time, and how long the machine has slept in which boot.
+    /// What processes have noted beside the lock: the board's time, and how long the machine has
+    /// slept in which boot.
     noted: Option<Mark>,
     slept: Option<(u64, i64)>,
     /// When a process last touched its presence file, in the board's time.
@@ -96,12 +98,17 @@ impl History for Past<'_> {
 }
 
 impl Machine {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut journal = MemoryJournal::new("board-sim");
         let at = 1_772_366_400_000;
         let mut state = State::new();
         let participant = ParticipantId::trusted("p-first");
-        let envelope = Envelope { at: Timestamp::from_millis(at), participant, actor: None, idempotency: None };
+        let envelope = Envelope {
+            at: Timestamp::from_millis(at),
+            participant,
+            actor: None,
+            idempotency: None,
+        };
         let created = Event::BoardCreated { board_id: "board-sim".to_owned() };
         let created = state.record(created, &envelope).unwrap();
         journal.append(0, &BatchId::new("p-first/0"), &[created]).unwrap();
@@ -123,19 +130,23 @@ impl Machine {
         }
     }
 
-    pub fn living(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn living(&self) -> impl Iterator<Item = usize> {
         (0..SEATS).filter(|seat| self.seats[*seat].is_some())
     }
 
     /// Starts a process from the state file, if it is sound, and the end of the journal.
-    pub fn start(&mut self, seat: usize, file_is_sound: bool) {
+    pub(super) fn start(&mut self, seat: usize, file_is_sound: bool) {
         if self.living().next().is_none() {
             self.journal.recover();
         }
         let file = self.shown.clone().filter(|_| file_is_sound);
         let head = self.journal.head().unwrap();
         let state = file.map_or_else(State::new, |document| {
-            assert!(document.board.seq <= head, "the file is at {} and the journal at {head}", document.board.seq);
+            assert!(
+                document.board.seq <= head,
+                "the file is at {} and the journal at {head}",
+                document.board.seq
+            );
             let text = serde_json::to_string(&document).unwrap();
             State::from_document(serde_json::from_str(&text).unwrap())
         });
@@ -160,13 +171,13 @@ impl Machine {
         self.seats[seat] = Some(process);
     }
 
-    pub fn kill(&mut self, seat: usize) {
+    pub(super) fn kill(&mut self, seat: usize) {
         self.seats[seat] = None;
     }
 
-    /// Kills everything and boots again after `off` milliseconds. The disk keeps what was synced, an old or the new
-    /// state file, and perhaps what was noted beside the lock.
-    pub fn lose_power(&mut self, file_was_written_out: bool, off: i64) {
+    /// Kills everything and boots again after `off` milliseconds. The disk keeps what was synced,
+    /// an old or the new state file, and perhaps what was noted beside the lock.
+    pub(super) fn lose_power(&mut self, file_was_written_out: bool, off: i64) {
         self.seats = [const { None }; SEATS];
         self.clocks.boot(off);
         self.noted.take_if(|_| !file_was_written_out);
@@ -178,19 +189,25 @@ impl Machine {
     }
 
     /// Time passes, in which each living process touches its presence file.
-    pub fn pass(&mut self, millis: i64) {
+    pub(super) fn pass(&mut self, millis: i64) {
         self.clocks.pass(millis);
         let living = self.seats.iter_mut().flatten();
-        self.attended = living.map(|process| process.clock.now(Timestamp::default())).max().or(self.attended);
+        self.attended =
+            living.map(|process| process.clock.now(Timestamp::default())).max().or(self.attended);
     }
 
     /// The kernel writes the state file to the disk at some time.
-    pub fn write_file_out(&mut self) {
+    pub(super) fn write_file_out(&mut self) {
         self.shown_on_disk = self.shown.clone();
     }
 
     /// Takes one batch through a participant. Returns what each caller hears.
-    pub fn commit(&mut self, seat: usize, calls: &[(&'static str, Value)], fault: Fault) -> Vec<Heard> {
+    pub(super) fn commit(
+        &mut self,
+        seat: usize,
+        calls: &[(&'static str, Value)],
+        fault: Fault,
+    ) -> Vec<Heard> {
         let all = |heard: Heard| vec![heard; calls.len()];
         let mut gone = self.gone(seat);
         let Some(process) = &mut self.seats[seat] else { return all(Heard::NotDone) };
@@ -206,10 +223,13 @@ impl Machine {
         let mut events = Vec::new();
         let slept = (self.clocks.boots(), process.clock.slept());
         let noted = self.slept.filter(|(boot, _)| *boot == slept.0);
-        let unnoticed = noted.map(|(_, noted)| slept.1 - noted).filter(|unnoticed| *unnoticed > STEP);
+        let unnoticed =
+            noted.map(|(_, noted)| slept.1 - noted).filter(|unnoticed| *unnoticed > STEP);
         process.record_time(&mut events, gone, unnoticed.max(idle), &self.policy);
-        let answers: Vec<_> =
-            calls.iter().map(|call| process.execute(call, &mut events, &self.policy, &self.journal)).collect();
+        let answers: Vec<_> = calls
+            .iter()
+            .map(|call| process.execute(call, &mut events, &self.policy, &self.journal))
+            .collect();
         process.follow_up(&mut events, &self.policy);
         if fault == Fault::KilledBeforeAppend {
             self.kill(seat);
@@ -258,8 +278,8 @@ impl Machine {
         if fault == Fault::NoRoundYet {
             return all(Heard::Nothing);
         }
-        // The round comes even without new events: an answer may rely on something that the process found and nobody
-        // has synced.
+        // The round comes even without new events: an answer may rely on something that the process
+        // found and nobody has synced.
         self.journal.settle();
         if fault == Fault::KilledBehindSync {
             self.kill(seat);
@@ -277,7 +297,12 @@ impl Machine {
     }
 
     /// A read, which takes no lock, and waits until what it has seen is synced.
-    pub fn read(&mut self, seat: usize, name: &'static str, arguments: Value) -> Option<Result<Value, Refusal>> {
+    pub(super) fn read(
+        &mut self,
+        seat: usize,
+        name: &'static str,
+        arguments: Value,
+    ) -> Option<Result<Value, Refusal>> {
         let process = self.seats[seat].as_mut()?;
         process.catch_up(&self.journal);
         let mut events = Vec::new();
@@ -289,14 +314,15 @@ impl Machine {
 
     /// Participants on the board whose processes are dead.
     fn gone(&self, seat: usize) -> Vec<Arc<Participant>> {
-        let alive: Vec<_> = self.seats.iter().flatten().map(|process| &process.participant.id).collect();
+        let alive: Vec<_> =
+            self.seats.iter().flatten().map(|process| &process.participant.id).collect();
         let Some(process) = &self.seats[seat] else { return Vec::new() };
         process.state.participants().filter(|one| !alive.contains(&&one.id)).cloned().collect()
     }
 }
 
 impl Process {
-    pub fn catch_up(&mut self, journal: &MemoryJournal) {
+    pub(super) fn catch_up(&mut self, journal: &MemoryJournal) {
         for recorded in journal.read_from(self.state.seq(), usize::MAX).unwrap() {
             self.state.apply(&recorded).unwrap();
             self.state.settle();
@@ -309,7 +335,8 @@ impl Process {
     fn idle(&mut self, gone: &[Arc<Participant>], attended: Option<Timestamp>) -> Option<i64> {
         let last_activity = self.state.board().last_activity;
         let nobody_ran = !gone.is_empty() && gone.len() == self.state.participants().count();
-        let idle = self.clock.now(last_activity).since(last_activity.max(attended.unwrap_or_default()));
+        let idle =
+            self.clock.now(last_activity).since(last_activity.max(attended.unwrap_or_default()));
         (nobody_ran && idle > STEP).then_some(idle)
     }
 
@@ -321,13 +348,15 @@ impl Process {
         policy: &Policy,
     ) {
         let at = self.clock.now(self.state.board().last_activity);
-        let recorder = Recorder { at, participant: &self.participant.id, policy, admits: &|_, _| true };
+        let recorder =
+            Recorder { at, participant: &self.participant.id, policy, admits: &|_, _| true };
         recorder.time(&mut self.state, &Due { gap, gone }, events).unwrap();
     }
 
     fn follow_up(&mut self, events: &mut Vec<Recorded>, policy: &Policy) {
         let at = self.clock.now(self.state.board().last_activity);
-        let recorder = Recorder { at, participant: &self.participant.id, policy, admits: &|_, _| true };
+        let recorder =
+            Recorder { at, participant: &self.participant.id, policy, admits: &|_, _| true };
         recorder.follow_up(&mut self.state, &mut self.chance, events).unwrap();
         recorder.retire(&mut self.state, &mut 0, events).unwrap();
     }
@@ -341,10 +370,14 @@ impl Process {
     ) -> Result<Value, Refusal> {
         let prepared = find(name).unwrap().prepare(arguments.clone())?;
         let now = self.clock.now(self.state.board().last_activity);
-        let fetched = match prepared.fetches() {
-            // Snapshots are not simulated: there is always room for another.
-            true => Fetched::Taken(Listed { name: SnapshotName::new(now, "0123abcd"), bytes: 1, head: None }),
-            false => Fetched::Nothing,
+        let fetched = if prepared.fetches() {
+            Fetched::Taken(Listed {
+                name: SnapshotName::new(now, "0123abcd"),
+                bytes: 1,
+                head: None,
+            })
+        } else {
+            Fetched::Nothing
         };
         let (vitals, past) = (Vitals::since(self.clock.now(Timestamp::default())), Past(journal));
         let call = Call {

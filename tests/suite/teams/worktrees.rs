@@ -46,9 +46,16 @@ impl Project {
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
-    command.current_dir(directory).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
+    command
+        .current_dir(directory)
+        .args(["-c", "user.name=t", "-c", "user.email=t@t"])
+        .args(arguments);
     let output = command.output().unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
@@ -75,20 +82,36 @@ fn branch_and_commit_are_those_of_the_moment() {
     session.ok("claim_task", json!({}));
     let first = git(&project.main, &["rev-parse", "HEAD"]);
     let attempt = project.board.task("a")["attempts"][0].clone();
-    assert_eq!((&attempt["branch"], &attempt["head"]), (&json!("main"), &json!(first)), "{attempt}");
+    assert_eq!(
+        (&attempt["branch"], &attempt["head"]),
+        (&json!("main"), &json!(first)),
+        "{attempt}"
+    );
     git(&project.main, &["switch", "--quiet", "-c", "feature/a"]);
     let made = commit(&project.main, "a.txt", "a\n");
     let reply = complete(&mut session, &agent, "a", "a.txt");
     assert_eq!(reply["warning"], Value::Null, "{reply}");
     let result = project.board.task("a")["result"].clone();
-    assert_eq!((&result["branch"], &result["commit"]), (&json!("feature/a"), &json!(made)), "{result}");
+    assert_eq!(
+        (&result["branch"], &result["commit"]),
+        (&json!("feature/a"), &json!(made)),
+        "{result}"
+    );
     session.ok("claim_task", json!({}));
     let attempt = project.board.task("b")["attempts"][0].clone();
-    assert_eq!((&attempt["branch"], &attempt["head"]), (&json!("feature/a"), &json!(made)), "{attempt}");
+    assert_eq!(
+        (&attempt["branch"], &attempt["head"]),
+        (&json!("feature/a"), &json!(made)),
+        "{attempt}"
+    );
     let given = json!({"task_id": "b", "output": "o", "branch": "other", "commit": "abcdef0"});
     session.ok("complete_task", given);
     let result = project.board.task("b")["result"].clone();
-    assert_eq!((&result["branch"], &result["commit"]), (&json!("other"), &json!("abcdef0")), "what is given holds");
+    assert_eq!(
+        (&result["branch"], &result["commit"]),
+        (&json!("other"), &json!("abcdef0")),
+        "what is given holds"
+    );
 }
 
 #[test]
@@ -120,21 +143,35 @@ fn subagents_in_worktrees_of_their_own_are_recorded_with_them() {
     let second = register(&mut session)["agent_id"].clone();
     // As a hook of the client says it, in a process of its own.
     project.board.cli_ok("heartbeat", json!({"agent_id": second, "project_dir": two}));
-    for (agent, task, worktree, branch) in [(&first, "a", &one, "wt-one"), (&second, "b", &two, "wt-two")] {
+    for (agent, task, worktree, branch) in
+        [(&first, "a", &one, "wt-one"), (&second, "b", &two, "wt-two")]
+    {
         session.ok("claim_task", json!({"agent_id": agent}));
         let attempt = project.board.task(task)["attempts"][0].clone();
-        assert_eq!((&attempt["worktree"], &attempt["branch"]), (&json!(worktree), &json!(branch)), "{attempt}");
+        assert_eq!(
+            (&attempt["worktree"], &attempt["branch"]),
+            (&json!(worktree), &json!(branch)),
+            "{attempt}"
+        );
         let made = commit(worktree, "new.txt", task);
         complete(&mut session, agent, task, worktree.join("new.txt").to_str().unwrap());
         let result = project.board.task(task)["result"].clone();
-        assert_eq!((&result["branch"], &result["commit"]), (&json!(branch), &json!(made)), "{result}");
+        assert_eq!(
+            (&result["branch"], &result["commit"]),
+            (&json!(branch), &json!(made)),
+            "{result}"
+        );
         assert_eq!(result["files_created"], json!(["new.txt"]));
     }
     let elsewhere = tempfile::tempdir().unwrap();
     git(elsewhere.path(), &["init", "--quiet", "--initial-branch=foreign"]);
     session.ok("heartbeat", json!({"agent_id": first, "project_dir": elsewhere.path()}));
     session.ok("claim_task", json!({"agent_id": first}));
-    assert_eq!(project.board.task("c")["attempts"][0]["branch"], "main", "another repository does not count");
+    assert_eq!(
+        project.board.task("c")["attempts"][0]["branch"],
+        "main",
+        "another repository does not count"
+    );
     project.board.assert_file_is_the_replay();
 }
 
@@ -158,7 +195,11 @@ fn a_handoff_says_what_brings_in_the_work_that_is_not_here() {
     let mut session = project.session(&project.main);
     let claim = session.ok("claim_task", json!({}));
     let inherited = claim["handoff"]["dependencies"][0].clone();
-    assert_eq!((&inherited["commit"], &inherited["here"]), (&json!(made), &json!(false)), "{claim}");
+    assert_eq!(
+        (&inherited["commit"], &inherited["here"]),
+        (&json!(made), &json!(false)),
+        "{claim}"
+    );
     assert!(claim["handoff"].to_string().len() <= 2_000);
     let next = inherited["next"].as_str().unwrap();
     assert_eq!(next, format!("git merge {}", &made[..12]));
@@ -202,12 +243,20 @@ fn work_that_was_not_committed_is_found_where_it_lies() {
     let mut session = project.session(&project.main);
     let claim = session.ok("claim_task", json!({}));
     let inherited = claim["handoff"]["dependencies"][0].clone();
-    assert_eq!((&inherited["worktree"], &inherited["branch"]), (&json!(linked), &json!("loose")), "{claim}");
+    assert_eq!(
+        (&inherited["worktree"], &inherited["branch"]),
+        (&json!(linked), &json!("loose")),
+        "{claim}"
+    );
     let made = commit(&linked, "a.txt", "a\n");
     let again = session.ok("claim_task", json!({}));
     let inherited = again["handoff"]["dependencies"][0].clone();
     let next = format!("git merge {}", &made[..12]);
-    assert_eq!((&inherited["here"], &inherited["next"]), (&json!(false), &json!(next)), "by its branch: {again}");
+    assert_eq!(
+        (&inherited["here"], &inherited["next"]),
+        (&json!(false), &json!(next)),
+        "by its branch: {again}"
+    );
 }
 
 #[test]
@@ -230,7 +279,8 @@ fn a_command_is_recorded_where_it_is_run_and_so_are_the_steps_of_a_batch() {
     project.task("a", &[]);
     project.task("b", &[]);
     // As `callboard work` registers its agents.
-    let registered = json!({"agent_id": "w", "role": "worker", "properties": {"project_dir": project.main}});
+    let registered =
+        json!({"agent_id": "w", "role": "worker", "properties": {"project_dir": project.main}});
     project.board.cli_ok("register_agent", registered);
     let call = |tool: &str, arguments: Value| {
         let mut command = project.board.command();
@@ -247,8 +297,15 @@ fn a_command_is_recorded_where_it_is_run_and_so_are_the_steps_of_a_batch() {
     call("apply_batch", json!({"operations": steps}));
     for task in ["a", "b"] {
         let task = project.board.task(task);
-        assert_eq!((&task["attempts"][0]["worktree"], &task["attempts"][0]["branch"]), (&json!(linked), &json!("own")));
-        assert_eq!((&task["result"]["branch"], &task["result"]["commit"]), (&json!("own"), &json!(made)), "{task}");
+        assert_eq!(
+            (&task["attempts"][0]["worktree"], &task["attempts"][0]["branch"]),
+            (&json!(linked), &json!("own"))
+        );
+        assert_eq!(
+            (&task["result"]["branch"], &task["result"]["commit"]),
+            (&json!("own"), &json!(made)),
+            "{task}"
+        );
     }
 }
 
@@ -257,13 +314,20 @@ fn no_commit_is_recorded_of_work_whose_files_are_not_named_or_not_the_worktrees(
     let project = Project::new();
     let mut session = project.session(&project.main);
     let agent = register(&mut session)["agent_id"].clone();
-    for (task, files) in [("unnamed", json!([])), ("outside", json!(["/etc/hosts"])), ("above", json!(["../x"]))] {
+    for (task, files) in
+        [("unnamed", json!([])), ("outside", json!(["/etc/hosts"])), ("above", json!(["../x"]))]
+    {
         project.task(task, &[]);
         session.ok("claim_task", json!({"task_id": task}));
-        let done = json!({"agent_id": agent, "task_id": task, "output": "o", "files_modified": files});
+        let done =
+            json!({"agent_id": agent, "task_id": task, "output": "o", "files_modified": files});
         session.ok("complete_task", done);
         let result = project.board.task(task)["result"].clone();
-        assert_eq!((&result["branch"], &result["commit"]), (&json!("main"), &Value::Null), "{task}: {result}");
+        assert_eq!(
+            (&result["branch"], &result["commit"]),
+            (&json!("main"), &Value::Null),
+            "{task}: {result}"
+        );
     }
 }
 
@@ -282,7 +346,11 @@ fn an_agent_that_need_not_be_named_works_where_it_said() {
     session.ok("register_agent", json!({"role": "worker", "properties": {"project_dir": linked}}));
     let claim = session.ok("claim_task", json!({}));
     let inherited = claim["handoff"]["dependencies"][0].clone();
-    assert_eq!((&inherited["commit"], &inherited["here"]), (&json!(made), &json!(false)), "{claim}");
+    assert_eq!(
+        (&inherited["commit"], &inherited["here"]),
+        (&json!(made), &json!(false)),
+        "{claim}"
+    );
     assert_eq!(project.board.task("b")["attempts"][0]["branch"], "apart");
 }
 
@@ -302,13 +370,18 @@ fn a_branch_with_a_long_name_is_found() {
     let claim = project.session(&project.main).ok("claim_task", json!({}));
     let inherited = claim["handoff"]["dependencies"][0].clone();
     let next = format!("git merge {}", &made[..12]);
-    assert_eq!((&inherited["branch"], &inherited["next"]), (&json!(branch), &json!(next)), "{claim}");
+    assert_eq!(
+        (&inherited["branch"], &inherited["next"]),
+        (&json!(branch), &json!(next)),
+        "{claim}"
+    );
 }
 
 #[test]
 fn git_is_not_run_while_the_board_is_locked() {
     let project = Project::new();
-    let migrate = ["-C", project.main.to_str().unwrap(), "refs", "migrate", "--ref-format=reftable"];
+    let migrate =
+        ["-C", project.main.to_str().unwrap(), "refs", "migrate", "--ref-format=reftable"];
     let is_there = |program: &str, arguments: &[&str]| {
         Command::new(program).args(arguments).output().is_ok_and(|ran| ran.status.success())
     };
@@ -318,7 +391,8 @@ fn git_is_not_run_while_the_board_is_locked() {
     }
     let linked = project.linked("apart");
     project.task("a", &[]);
-    let (programs, locked) = (project.board.base().join("programs"), project.board.base().join("locked"));
+    let (programs, locked) =
+        (project.board.base().join("programs"), project.board.base().join("locked"));
     fs::create_dir(&programs).unwrap();
     let path = std::env::var("PATH").unwrap();
     let script = format!(
@@ -329,9 +403,15 @@ fn git_is_not_run_while_the_board_is_locked() {
     fs::write(programs.join("git"), script).unwrap();
     fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = project.board.command();
-    command.args(["mcp"]).current_dir(&project.main).env("PATH", format!("{}:{path}", programs.display()));
+    command
+        .args(["mcp"])
+        .current_dir(&project.main)
+        .env("PATH", format!("{}:{path}", programs.display()));
     let mut session = Client::start(&mut command);
-    session.ok("register_agent", json!({"agent_id": "w", "role": "worker", "properties": {"project_dir": linked}}));
+    session.ok(
+        "register_agent",
+        json!({"agent_id": "w", "role": "worker", "properties": {"project_dir": linked}}),
+    );
     session.ok("claim_task", json!({"agent_id": "w"}));
     assert_eq!(project.board.task("a")["attempts"][0]["branch"], "apart");
     assert!(!locked.exists(), "other processes wait for git");

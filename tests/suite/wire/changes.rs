@@ -11,7 +11,9 @@ impl Session {
     /// Makes a change by another process.
     fn change(&self, operation: &str, arguments: Value) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
-        command.args(["call", operation, &arguments.to_string()]).env("COORDINATION_DIR", &self.board);
+        command
+            .args(["call", operation, &arguments.to_string()])
+            .env("COORDINATION_DIR", &self.board);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
@@ -23,14 +25,18 @@ impl Session {
         message
     }
 
-    /// Reads that many notifications. Returns the updated resources, and whether the list has changed.
+    /// Reads that many notifications. Returns the updated resources, and whether the list has
+    /// changed.
     fn told(&mut self, count: usize) -> (BTreeSet<String>, bool) {
         let (mut uris, mut list) = (BTreeSet::new(), false);
         for _ in 0..count {
             let told = self.notification();
             match told["method"].as_str().unwrap() {
                 "notifications/resources/updated" => {
-                    assert!(uris.insert(told["params"]["uri"].as_str().unwrap().to_owned()), "twice: {told}");
+                    assert!(
+                        uris.insert(told["params"]["uri"].as_str().unwrap().to_owned()),
+                        "twice: {told}"
+                    );
                 }
                 "notifications/resources/list_changed" => list = true,
                 other => panic!("{other}"),
@@ -67,7 +73,11 @@ fn listen_stream_tells_what_it_acknowledged_until_it_is_cancelled() {
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     let accepted = json!({"resourcesListChanged": true, "resourceSubscriptions": [STATUS, task]});
     assert_eq!(acknowledged["params"]["notifications"], accepted, "{acknowledged}");
-    assert_eq!(session.told(3), (uris(&[STATUS, task]), true), "all may have changed before it listened");
+    assert_eq!(
+        session.told(3),
+        (uris(&[STATUS, task]), true),
+        "all may have changed before it listened"
+    );
 
     session.change("add_discovery", json!({"content": "no list, no task"}));
     assert_eq!(session.told(1), (uris(&[STATUS]), false));
@@ -80,8 +90,14 @@ fn listen_stream_tells_what_it_acknowledged_until_it_is_cancelled() {
     assert_eq!(*meta, 7, "which stream it belongs to: {told}");
     assert_eq!(session.told(1), (uris(&[STATUS]), false));
 
-    session.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}));
-    session.send(&modern(8, "subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [STATUS]}})));
+    session.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}),
+    );
+    session.send(&modern(
+        8,
+        "subscriptions/listen",
+        json!({"notifications": {"resourceSubscriptions": [STATUS]}}),
+    ));
     assert_eq!(session.notification()["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(session.told(1), (uris(&[STATUS]), false));
     for id in ["t3", "t4"] {
@@ -111,7 +127,8 @@ fn session_hears_of_what_it_subscribed_to_and_no_more_once_it_unsubscribed() {
     session.change("cancel_task", json!({"task_id": "t2"}));
     assert_eq!(session.told(2), (uris(&[STATUS]), true), "nothing of the discoveries came between");
 
-    let unknown = session.ask(message(5, "resources/subscribe", json!({"uri": "coordination://nothing"})));
+    let unknown =
+        session.ask(message(5, "resources/subscribe", json!({"uri": "coordination://nothing"})));
     assert_eq!(unknown["error"]["code"], -32002, "{unknown}");
 }
 
@@ -122,15 +139,22 @@ fn session_hears_of_what_changes_a_resource_from_elsewhere() {
     const WAITING: &str = "coordination://tasks/waiting";
     let mut session = Session::legacy("2025-11-25");
     session.change("create_task", json!({"id": "first", "description": "d"}));
-    session.change("create_task", json!({"id": "waiting", "description": "d", "dependencies": ["first"]}));
+    session.change(
+        "create_task",
+        json!({"id": "waiting", "description": "d", "dependencies": ["first"]}),
+    );
     session.change("register_agent", json!({"agent_id": "ada", "role": "worker"}));
     let found = session.change("add_discovery", json!({"content": "c", "tags": ["api"]}));
     for (id, uri) in [(1, PLAN), (2, API), (3, WAITING)] {
-        assert_eq!(session.ask(message(id, "resources/subscribe", json!({"uri": uri})))["result"], json!({}));
+        assert_eq!(
+            session.ask(message(id, "resources/subscribe", json!({"uri": uri})))["result"],
+            json!({})
+        );
     }
     let first = json!({"agent_id": "ada", "task_id": "first"});
     let plan = json!({"text": "# Title\n\n- [ ] one\n"});
-    let newer = json!({"content": "d", "tags": ["other"], "supersedes": [found["discovery"]["id"]]});
+    let newer =
+        json!({"content": "d", "tags": ["other"], "supersedes": [found["discovery"]["id"]]});
     let changes: [(_, _, &[&str], bool); 5] = [
         ("claim_task", first.clone(), &[WAITING], false),
         ("start_task", first.clone(), &[WAITING], false),
@@ -207,7 +231,10 @@ fn ids_and_tags_are_completed_unfinished_tasks_first() {
     }
     session.call("cancel_task", json!({"task_id": "api-1"}));
     session.call("register_agent", json!({"agent_id": "Ada", "role": "worker"}));
-    session.call("add_discovery", json!({"agent_id": "Ada", "content": "c", "tags": ["perf", "parser", "api"]}));
+    session.call(
+        "add_discovery",
+        json!({"agent_id": "Ada", "content": "c", "tags": ["perf", "parser", "api"]}),
+    );
     let task = json!({"type": "ref/resource", "uri": "coordination://tasks/{id}"});
     assert_eq!(session.completed(task.clone(), "id", "api"), ["api-2", "api-1"]);
     assert_eq!(session.completed(task.clone(), "id", ""), ["api-2", "web-1", "api-1"]);
@@ -220,7 +247,8 @@ fn ids_and_tags_are_completed_unfinished_tasks_first() {
     let unknown = json!({"ref": {"type": "ref/prompt", "name": "nope"}, "argument": {"name": "a", "value": ""}});
     let refused = session.ask(modern(1, "completion/complete", unknown));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    let read = session.ask(modern(1, "resources/read", json!({"uri": "coordination://discoveries/perf"})));
+    let read =
+        session.ask(modern(1, "resources/read", json!({"uri": "coordination://discoveries/perf"})));
     assert!(read["result"]["contents"][0]["text"].as_str().unwrap().contains("parser"), "{read}");
 }
 
@@ -228,8 +256,11 @@ fn ids_and_tags_are_completed_unfinished_tasks_first() {
 fn long_poll_shows_progress_to_who_asks_for_it() {
     let mut session = Session::start(&[]);
     session.call("register_agent", json!({"agent_id": "a", "role": "worker"}));
-    let mut claim =
-        modern(9, "tools/call", json!({"name": "claim_task", "arguments": {"agent_id": "a", "wait_seconds": 50}}));
+    let mut claim = modern(
+        9,
+        "tools/call",
+        json!({"name": "claim_task", "arguments": {"agent_id": "a", "wait_seconds": 50}}),
+    );
     claim["params"]["_meta"]["progressToken"] = json!("p1");
     session.send(&claim);
     let mut last = 0.0;

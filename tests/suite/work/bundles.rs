@@ -25,14 +25,21 @@ fn worked(board: &Board, options: &[&str]) -> (Value, Value, String) {
     add(board, &[&task]);
     let mut worker = Worker::start(board, options, SCRIPT);
     worker.ends();
-    let told = worker.told.iter().find(|told| told["event"] == "bundle").cloned().unwrap_or_default();
-    let input: Value = serde_json::from_slice(&fs::read(board.base().join("input")).unwrap()).unwrap();
-    (told, input["bundle"].clone(), board.task(&task)["result"]["output"].as_str().unwrap().to_owned())
+    let told =
+        worker.told.iter().find(|told| told["event"] == "bundle").cloned().unwrap_or_default();
+    let input: Value =
+        serde_json::from_slice(&fs::read(board.base().join("input")).unwrap()).unwrap();
+    (
+        told,
+        input["bundle"].clone(),
+        board.task(&task)["result"]["output"].as_str().unwrap().to_owned(),
+    )
 }
 
 fn bundle_files(board: &Board) -> Vec<String> {
     let names = fs::read_dir(board.file("bundles/docs")).unwrap();
-    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> =
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -58,15 +65,27 @@ fn explicit_options_win_over_the_bundle_and_the_environment() {
     let board = Board::new();
     saved(&board);
     let options = ["--model-id", "m-2", "--prompt", "system=Be kind", "--setting", "top_p=1"];
-    let options = [&["--state-scope", "docs"], &options[..], &["--setting", "temperature=null"]].concat();
+    let options =
+        [&["--state-scope", "docs"], &options[..], &["--setting", "temperature=null"]].concat();
     let (_, bundle, variables) = worked(&board, &options);
-    assert_eq!((&bundle["model_id"], &bundle["base_url"]), (&json!("m-2"), &json!("https://models")));
+    assert_eq!(
+        (&bundle["model_id"], &bundle["base_url"]),
+        (&json!("m-2"), &json!("https://models"))
+    );
     assert_eq!(bundle["prompts"], json!({"system": "Be kind", "user": "Write"}));
     assert_eq!(bundle["settings"], json!({"top_p": 1}));
     assert!(variables.ends_with("|m-2|https://models"), "{variables}");
     let mut command = board.command();
     add(&board, &["env"]);
-    command.env("CALLBOARD_MODEL_ID", "m-3").args(["work", "--state-scope", "docs", "--", "sh", "-c", SCRIPT]);
+    command.env("CALLBOARD_MODEL_ID", "m-3").args([
+        "work",
+        "--state-scope",
+        "docs",
+        "--",
+        "sh",
+        "-c",
+        SCRIPT,
+    ]);
     let finished = board.finish(&mut command);
     assert!(finished.status.success(), "{}", finished.stderr);
     assert!(board.task("env")["result"]["output"].as_str().unwrap().contains("|m-3|"));
@@ -85,7 +104,8 @@ fn missing_or_damaged_bundle_is_told_and_the_work_goes_on() {
     );
     assert_eq!((variables.as_str(), board.file("bundles").exists()), ("docs|||", false));
     let first = saved(&board);
-    let refined = board.cli_ok("refine_bundle", json!({"scope": "docs", "prompts": {"system": "Be better"}}));
+    let refined =
+        board.cli_ok("refine_bundle", json!({"scope": "docs", "prompts": {"system": "Be better"}}));
     let newest = board.file("bundles").join(refined["path"].as_str().unwrap());
     fs::write(&newest, "damaged").unwrap();
     // A dry run reports it, and leaves it where it is.
@@ -93,12 +113,20 @@ fn missing_or_damaged_bundle_is_told_and_the_work_goes_on() {
     let mut command = board.command();
     command.args(["--json", "work", "--state-scope", "docs", "--dry-run", "--", "true"]);
     let would = board.finish(&mut command).value();
-    assert_eq!((&would["bundle"]["restored"], &would["bundle"]["sha256"]), (&json!(true), &first["sha256"]));
+    assert_eq!(
+        (&would["bundle"]["restored"], &would["bundle"]["sha256"]),
+        (&json!(true), &first["sha256"])
+    );
     assert_eq!(would["bundle"]["damaged"].as_array().unwrap().len(), 1, "{would}");
     assert_eq!(bundle_files(&board), before);
     let (told, bundle, _) = worked(&board, &["--state-scope", "docs"]);
-    assert_eq!((&told["damaged"][0]["file"], &bundle["sha256"]), (&refined["path"], &first["sha256"]));
-    assert!(!newest.exists() && bundle_files(&board).iter().any(|name| name.contains("quarantined")));
+    assert_eq!(
+        (&told["damaged"][0]["file"], &bundle["sha256"]),
+        (&refined["path"], &first["sha256"])
+    );
+    assert!(
+        !newest.exists() && bundle_files(&board).iter().any(|name| name.contains("quarantined"))
+    );
 }
 
 #[test]
@@ -107,7 +135,13 @@ fn bundles_of_a_directory_of_ones_own_are_handed_over_and_what_others_could_writ
     let board = Board::new();
     let own = board.base().join("own");
     let mut save = board.command();
-    save.arg("bundle").arg("--state-dir").arg(&own).args(["--state-scope", "s", "save", "--prompt", "system=x"]);
+    save.arg("bundle").arg("--state-dir").arg(&own).args([
+        "--state-scope",
+        "s",
+        "save",
+        "--prompt",
+        "system=x",
+    ]);
     assert!(board.finish(&mut save).status.success());
     let options = ["--state-scope", "s", "--state-dir", own.to_str().unwrap()];
     let (_, bundle, _) = worked(&board, &options);
@@ -116,7 +150,11 @@ fn bundles_of_a_directory_of_ones_own_are_handed_over_and_what_others_could_writ
     add(&board, &["last"]);
     let mut command = board.command();
     let refused = board.finish(command.arg("work").args(options).args(["--", "true"]));
-    assert!(!refused.status.success() && refused.stderr.contains("writable by everybody"), "{}", refused.stderr);
+    assert!(
+        !refused.status.success() && refused.stderr.contains("writable by everybody"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(board.task("last")["status"], "available");
     let mut command = board.command();
     let refused = board.finish(command.args(["work", "--state-scope", " ", "--", "true"]));

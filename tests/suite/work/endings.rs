@@ -11,9 +11,8 @@ use super::{Worker, add, alive, dies_out, worktrees};
 use crate::harness::{Board, PATIENCE, until};
 
 /// Starts every kind of child process that could be missed, reports that, and runs for long.
-const FAMILY: &str = "sleep 600 & setsid sleep 601 & \
-    (setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1; done' &); \
-    touch ready; sleep 602; exit 5";
+const FAMILY: &str = "sleep 600 & setsid sleep 601 & (setsid sh -c 'trap \"\" TERM HUP INT; while \
+                      :; do sleep 1; done' &); touch ready; sleep 602; exit 5";
 
 #[test]
 fn the_first_signal_lets_the_task_end_and_takes_no_other() {
@@ -30,7 +29,10 @@ fn the_first_signal_lets_the_task_end_and_takes_no_other() {
         let (summary, status) = worker.ends();
         assert!(status.success(), "{summary}");
         assert_eq!((&summary["done"], &summary["remaining"]["ready"]), (&json!(1), &json!(1)));
-        assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
+        assert_eq!(
+            (&board.task("a")["status"], &board.task("b")["status"]),
+            (&json!("done"), &json!("available"))
+        );
     }
 }
 
@@ -77,7 +79,8 @@ fn a_killed_supervisor_leaves_nothing_and_the_try_counts_as_failed() {
     let pid = worker.tells("running")["pid"].as_u64().unwrap();
     until(PATIENCE, "the family is there", || board.base().join("ready").exists().then_some(()));
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
+    let parent =
+        status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
     let parent = rustix::process::Pid::from_raw(parent).unwrap();
     rustix::process::kill_process(parent, Signal::KILL).unwrap();
     let retrying = worker.tells("retrying");
@@ -149,7 +152,10 @@ fn a_leader_stops_a_task_and_takes_one_away() {
     worker.tells("running");
     board.cli_ok("cancel_task", json!({"task_id": "a", "ask_owner": true, "reason": "not needed"}));
     let released = worker.tells("released");
-    assert_eq!((&released["task"], &released["reason"]), (&json!("a"), &json!("stopped as asked: not needed")));
+    assert_eq!(
+        (&released["task"], &released["reason"]),
+        (&json!("a"), &json!("stopped as asked: not needed"))
+    );
     assert_eq!(board.task("a")["status"], "cancelled");
     worker.tells("running");
     board.cli_ok("cancel_task", json!({"task_id": "b"}));
@@ -169,23 +175,40 @@ fn a_task_that_the_plan_changes_is_begun_again_with_the_new_text() {
     let plan = board.base().join("plan.md");
     let import = |text: &str| {
         fs::write(&plan, format!("- [ ] P1: Held\n  {text}\n- [ ] P2: Other\n")).unwrap();
-        let finished = board.finish(board.command().args(["plan", "import", plan.to_str().unwrap()]));
+        let finished =
+            board.finish(board.command().args(["plan", "import", plan.to_str().unwrap()]));
         assert!(finished.status.success(), "{}", finished.stderr);
     };
     import("Do the old thing.");
     let script = r#"echo x > "$CALLBOARD_TASK_PATH.txt"; case $CALLBOARD_TASK_DESCRIPTION in *old*) sleep 600;; esac"#;
-    let mut worker = Worker::start(&board, &["--worktree", "--workflow", "w", "--breaker", "1"], script);
+    let mut worker =
+        Worker::start(&board, &["--worktree", "--workflow", "w", "--breaker", "1"], script);
     let task = worker.tells("running")["task"].as_str().unwrap().to_owned();
     import("Do the new thing.");
     let released = worker.tells("released");
-    assert!(released["reason"].as_str().unwrap().contains("the plan has changed the task"), "{released}");
+    assert!(
+        released["reason"].as_str().unwrap().contains("the plan has changed the task"),
+        "{released}"
+    );
     let (summary, status) = worker.ends();
     let counts = ["done", "released", "given_up", "retries"].map(|name| summary[name].as_u64());
-    assert_eq!((counts, status.code()), ([Some(2), Some(1), Some(0), Some(0)], Some(0)), "{summary}");
+    assert_eq!(
+        (counts, status.code()),
+        ([Some(2), Some(1), Some(0), Some(0)], Some(0)),
+        "{summary}"
+    );
     let attempts = board.task(&task)["attempts"].clone();
-    assert_eq!((&attempts[0]["outcome"], &attempts[1]["outcome"]), (&json!("released"), &json!("done")), "{attempts}");
+    assert_eq!(
+        (&attempts[0]["outcome"], &attempts[1]["outcome"]),
+        (&json!("released"), &json!("done")),
+        "{attempts}"
+    );
     let kept = format!("refs/callboard/{task}/1");
-    assert_eq!(worktrees::files(&board, &kept), ["P1.txt", "shared.txt"], "what it had left is kept aside");
+    assert_eq!(
+        worktrees::files(&board, &kept),
+        ["P1.txt", "shared.txt"],
+        "what it had left is kept aside"
+    );
 }
 
 #[test]
@@ -200,6 +223,9 @@ fn a_reader_that_stops_reading_does_not_stop_the_work() {
     let mut process = command.spawn().unwrap();
     let status = until(PATIENCE, "it ends", || process.try_wait().unwrap());
     assert!(status.success());
-    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("done")));
+    assert_eq!(
+        (&board.task("a")["status"], &board.task("b")["status"]),
+        (&json!("done"), &json!("done"))
+    );
     drop(reader);
 }

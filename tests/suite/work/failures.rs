@@ -14,12 +14,16 @@ fn a_worker_tries_again_and_then_leaves_the_task_to_others() {
     let board = Board::with_policy("retry_seconds = 0");
     add(&board, &["a"]);
     let script = r#"echo "$CALLBOARD_AGENT $CALLBOARD_ATTEMPT.$CALLBOARD_TRY" >> tries; echo broken >&2; exit 3"#;
-    let options = ["--agents", "2", "--retries", "1", "--backoff", "0", "--breaker", "0", "--workflow", "w"];
+    let options =
+        ["--agents", "2", "--retries", "1", "--backoff", "0", "--breaker", "0", "--workflow", "w"];
     let mut worker = Worker::start(&board, &options, script);
     let (summary, status) = worker.ends();
     assert_eq!(status.code(), Some(1));
     // Two tries in each of three attempts; then the task waits for a person.
-    assert_eq!((&summary["tries"], &summary["given_up"], &summary["parked"]), (&json!(6), &json!(3), &json!(1)));
+    assert_eq!(
+        (&summary["tries"], &summary["given_up"], &summary["parked"]),
+        (&json!(6), &json!(3), &json!(1))
+    );
     let tries = fs::read_to_string(board.base().join("tries")).unwrap();
     let tries: Vec<_> = tries.lines().map(|line| line.split_once(' ').unwrap().1).collect();
     assert_eq!(tries, ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]);
@@ -29,9 +33,14 @@ fn a_worker_tries_again_and_then_leaves_the_task_to_others() {
     assert_eq!(error["category"], "transient");
     assert_eq!(error["message"], "exit code 3: broken");
     let shown = board.finish(board.command().arg("status"));
-    assert!(shown.stdout.contains("needs attention") && shown.stdout.contains("callboard retry a"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("needs attention") && shown.stdout.contains("callboard retry a"),
+        "{}",
+        shown.stdout
+    );
     board.cli_ok("retry_task", json!({"task_id": "a"}));
-    let (summary, status) = Worker::start(&board, &["--workflow", "w", "--continue"], "true").ends();
+    let (summary, status) =
+        Worker::start(&board, &["--workflow", "w", "--continue"], "true").ends();
     assert!(status.success(), "{summary}");
     assert_eq!(board.task("a")["status"], "done");
 }
@@ -42,8 +51,13 @@ fn what_is_permanent_is_not_tried_again() {
     add(&board, &["a", "b", "c"]);
     let script = r#"echo x >> tries-$CALLBOARD_TASK_ID; case $CALLBOARD_TASK_ID in
         a) exit 127;; b) echo '{"error": {"category": "permanent", "message": "no such model"}}';; c) exit 78;; esac"#;
-    let (summary, status) = Worker::start(&board, &["--continue-on-error", "--breaker", "0"], script).ends();
-    assert_eq!((status.code(), &summary["parked"], &summary["tries"]), (Some(1), &json!(3), &json!(3)), "{summary}");
+    let (summary, status) =
+        Worker::start(&board, &["--continue-on-error", "--breaker", "0"], script).ends();
+    assert_eq!(
+        (status.code(), &summary["parked"], &summary["tries"]),
+        (Some(1), &json!(3), &json!(3)),
+        "{summary}"
+    );
     let error = board.task("b")["attempts"][0]["error"].clone();
     assert_eq!(error["message"], "no such model\n(exit code 0)");
     assert_eq!(error["category"], "permanent");
@@ -68,11 +82,21 @@ fn a_command_that_fails_every_time_is_left_alone() {
     assert_eq!(paused["failures"], 2);
     worker.kill();
     // The breaker stays open over a restart, for the same command only.
-    let options = ["--workflow", "w", "--breaker", "2", "--retries", "0", "--continue-on-error", "--continue"];
+    let options = [
+        "--workflow",
+        "w",
+        "--breaker",
+        "2",
+        "--retries",
+        "0",
+        "--continue-on-error",
+        "--continue",
+    ];
     let mut worker = Worker::start(&board, &options, "exit 1");
     assert_eq!(worker.tells("paused")["failures"], 2);
     worker.kill();
-    let (_, status) = Worker::start(&board, &[&options[..], &["--max-tasks", "2"]].concat(), "true").ends();
+    let (_, status) =
+        Worker::start(&board, &[&options[..], &["--max-tasks", "2"]].concat(), "true").ends();
     assert!(status.success());
 }
 
@@ -81,18 +105,24 @@ fn a_command_that_was_mended_after_the_worker_gave_it_up_is_run_again() {
     for (breaker, reached) in [("1", 4), ("0", 4), ("0", 1)] {
         let board = Board::new();
         add(&board, &["a", "b"]);
-        let mut options = vec!["--workflow", "w", "--breaker", "1", "--retries", "0", "--continue-on-error"];
+        let mut options =
+            vec!["--workflow", "w", "--breaker", "1", "--retries", "0", "--continue-on-error"];
         let mut worker = Worker::start(&board, &options, "[ -e mended ]");
         worker.tells("paused");
         worker.kill();
         // Makes it look as if minutes had passed.
-        let mut state = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].clone();
+        let mut state =
+            board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"]
+                .clone();
         state["metrics"]["breaker"]["pauses"] = json!(reached);
         board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": state}));
         fs::write(board.base().join("mended"), "").unwrap();
         options[3] = breaker;
-        let mut worker =
-            Worker::start(&board, &[&options[..], &["--continue", "--max-tasks", "1"]].concat(), "[ -e mended ]");
+        let mut worker = Worker::start(
+            &board,
+            &[&options[..], &["--continue", "--max-tasks", "1"]].concat(),
+            "[ -e mended ]",
+        );
         let (summary, status) = worker.ends();
         assert_eq!((&summary["done"], status.code()), (&json!(1), Some(0)), "{summary}");
         assert!(worker.told.iter().all(|told| told["event"] != "paused"), "{:#?}", worker.told);
@@ -138,7 +168,9 @@ fn floods_endless_lines_and_what_is_no_text_are_borne() {
         let logs = logs(&board, task);
         let size: u64 = logs.iter().map(|log| log.metadata().unwrap().len()).sum();
         assert!((least..=4 << 20).contains(&size), "{task}: {size} bytes in {logs:?}");
-        assert!(logs.iter().all(|log| log.metadata().unwrap().permissions().mode() & 0o777 == 0o600));
+        assert!(
+            logs.iter().all(|log| log.metadata().unwrap().permissions().mode() & 0o777 == 0o600)
+        );
     }
     board.assert_file_is_the_replay();
 }
@@ -154,13 +186,19 @@ fn a_program_that_vanishes_costs_no_attempt() {
     assert_eq!(ran.status.code(), Some(1), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("stopping: the command cannot be run: "), "{}", ran.stdout);
     let task = board.task("b");
-    assert_eq!((&task["status"], &task["attempt"], &task["uncounted"]), (&json!("available"), &json!(1), &json!(1)));
+    assert_eq!(
+        (&task["status"], &task["attempt"], &task["uncounted"]),
+        (&json!("available"), &json!(1), &json!(1))
+    );
 }
 
 #[test]
 fn demands_that_the_worker_does_not_meet_are_named() {
     let board = Board::new();
-    board.cli_ok("create_task", json!({"id": "a", "description": "d", "demands": {"capabilities": ["gpu"]}}));
+    board.cli_ok(
+        "create_task",
+        json!({"id": "a", "description": "d", "demands": {"capabilities": ["gpu"]}}),
+    );
     let (summary, status) = Worker::start(&board, &[], "true").ends();
     assert_eq!(status.code(), Some(1));
     assert!(summary["reason"].as_str().unwrap().contains("gpu"), "{summary}");
@@ -183,10 +221,14 @@ fn what_a_command_marks_is_kept_at_once_and_given_to_the_next_try() {
     fs::write(board.base().join("go"), "").unwrap();
     let (summary, _) = worker.ends();
     assert_eq!(summary["done"], 1);
-    let input: serde_json::Value = serde_json::from_slice(&fs::read(board.base().join("input-2")).unwrap()).unwrap();
+    let input: serde_json::Value =
+        serde_json::from_slice(&fs::read(board.base().join("input-2")).unwrap()).unwrap();
     assert_eq!((&input["checkpoint"]["page"], &input["try"]), (&json!(7), &json!(2)));
     until(crate::harness::PATIENCE, "the log says what was wrong", || {
-        fs::read_to_string(&logs(&board, "a")[0]).unwrap().contains("a checkpoint was not kept").then_some(())
+        fs::read_to_string(&logs(&board, "a")[0])
+            .unwrap()
+            .contains("a checkpoint was not kept")
+            .then_some(())
     });
 }
 
@@ -198,7 +240,8 @@ fn a_mark_on_a_last_line_that_has_no_end_is_kept_too() {
         printf '::callboard::checkpoint {"page": 7}'; exit 1"#;
     let (summary, _) = Worker::start(&board, &["--backoff", "0"], script).ends();
     assert_eq!(summary["done"], 1, "{summary}");
-    let input: serde_json::Value = serde_json::from_slice(&fs::read(board.base().join("input-2")).unwrap()).unwrap();
+    let input: serde_json::Value =
+        serde_json::from_slice(&fs::read(board.base().join("input-2")).unwrap()).unwrap();
     assert_eq!(input["checkpoint"]["page"], 7, "{input}");
 }
 
@@ -215,10 +258,18 @@ fn a_result_that_the_board_does_not_take_ends_its_task_once() {
     assert!(status.success(), "{summary}");
     assert_eq!((&summary["done"], &summary["lost"]), (&json!(3), &json!(0)), "{summary}");
     for id in ["deep", "many", "list"] {
-        assert_eq!(fs::read_to_string(board.base().join(format!("runs-{id}"))).unwrap(), "x\n", "{id} ran once");
+        assert_eq!(
+            fs::read_to_string(board.base().join(format!("runs-{id}"))).unwrap(),
+            "x\n",
+            "{id} ran once"
+        );
     }
     assert!(board.task("deep")["result"]["output"].as_str().unwrap().contains("too deep"));
-    assert_eq!(summary["spent"]["tokens"], 1_u64 << 53 << 1, "each counts as the most that there is: {summary}");
+    assert_eq!(
+        summary["spent"]["tokens"],
+        1_u64 << 53 << 1,
+        "each counts as the most that there is: {summary}"
+    );
 }
 
 #[test]
@@ -236,8 +287,8 @@ fn checkpoints_that_are_too_deep_are_not_kept_and_cost_nothing() {
 fn words_in_the_output_make_no_failure_permanent() {
     let board = Board::new();
     add(&board, &["a"]);
-    let script =
-        "echo 'error: unexpected argument; test unauthorized ... permission denied' >&2; [ $CALLBOARD_TRY = 2 ]";
+    let script = "echo 'error: unexpected argument; test unauthorized ... permission denied' >&2; \
+                  [ $CALLBOARD_TRY = 2 ]";
     let (summary, status) = Worker::start(&board, &["--backoff", "0"], script).ends();
     assert!(status.success(), "{summary}");
     assert_eq!((&summary["tries"], &summary["done"]), (&json!(2), &json!(1)));
@@ -275,7 +326,8 @@ fn a_task_that_takes_longer_than_it_may_fails_before_its_lease_ends() {
     let board = Board::with_policy("retry_seconds = 600");
     board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
     board.cli_ok("update_task", json!({"task_id": "a", "timeout_seconds": 6}));
-    let (summary, _) = Worker::start(&board, &["--retries", "5", "--max-tasks", "1"], "sleep 600").ends();
+    let (summary, _) =
+        Worker::start(&board, &["--retries", "5", "--max-tasks", "1"], "sleep 600").ends();
     assert_eq!(
         (&summary["given_up"], &summary["lost"], &summary["tries"]),
         (&json!(1), &json!(0), &json!(1)),
@@ -293,7 +345,8 @@ fn a_task_that_takes_longer_than_it_may_fails_before_its_lease_ends() {
 fn a_budget_of_time_ends_the_try_that_uses_it_up() {
     let board = Board::new();
     add(&board, &["a"]);
-    let (summary, status) = Worker::start(&board, &["--workflow", "w", "--time-budget", "1s"], "sleep 600").ends();
+    let (summary, status) =
+        Worker::start(&board, &["--workflow", "w", "--time-budget", "1s"], "sleep 600").ends();
     assert_eq!(status.code(), Some(1), "{summary}");
     assert!(summary["spent"]["seconds"].as_u64().unwrap() >= 1, "{summary}");
     assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
@@ -316,7 +369,11 @@ fn agents_share_a_budget_of_time() {
     add(&board, &["a", "b", "c", "d", "e", "f"]);
     let options = ["--workflow", "w", "--time-budget", "12s", "--agents", "4"];
     let (summary, status) = Worker::start(&board, &options, "sleep 600").ends();
-    assert_eq!((status.code(), &summary["released"], &summary["tries"]), (Some(1), &json!(4), &json!(4)), "{summary}");
+    assert_eq!(
+        (status.code(), &summary["released"], &summary["tries"]),
+        (Some(1), &json!(4), &json!(4)),
+        "{summary}"
+    );
     // Each command may take a little longer to end.
     assert!((12..24).contains(&summary["spent"]["seconds"].as_u64().unwrap()), "{summary}");
 }
@@ -325,7 +382,8 @@ fn agents_share_a_budget_of_time() {
 fn a_budget_of_attempts_leaves_the_other_tasks_to_others() {
     let board = Board::new();
     add(&board, &["a", "b", "c"]);
-    let (summary, status) = Worker::start(&board, &["--workflow", "w", "--attempt-budget", "2"], "true").ends();
+    let (summary, status) =
+        Worker::start(&board, &["--workflow", "w", "--attempt-budget", "2"], "true").ends();
     assert_eq!((&summary["done"], status.code()), (&json!(2), Some(1)), "{summary}");
     assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
     assert_eq!(board.task("c")["status"], "available");
@@ -340,13 +398,29 @@ fn agents_that_begin_at_once_keep_within_a_budget_of_attempts() {
     for (budget, script, done) in [("1", "true", 1), ("4", "false", 0)] {
         let board = Board::new();
         add(&board, &["a", "b", "c", "d", "e", "f"]);
-        let options = ["--agents", "3", "--workflow", "w", "--retries", "9", "--backoff", "0", "--breaker", "0"];
+        let options = [
+            "--agents",
+            "3",
+            "--workflow",
+            "w",
+            "--retries",
+            "9",
+            "--backoff",
+            "0",
+            "--breaker",
+            "0",
+        ];
         let more = ["--attempt-budget", budget];
-        let (summary, status) = Worker::start(&board, &[&options[..], &more].concat(), script).ends();
+        let (summary, status) =
+            Worker::start(&board, &[&options[..], &more].concat(), script).ends();
         assert_eq!((&summary["done"], status.code()), (&json!(done), Some(1)), "{summary}");
         assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
         let budget: u64 = budget.parse().unwrap();
-        assert_eq!((&summary["tries"], &summary["spent"]["attempts"]), (&json!(budget), &json!(budget)), "{summary}");
+        assert_eq!(
+            (&summary["tries"], &summary["spent"]["attempts"]),
+            (&json!(budget), &json!(budget)),
+            "{summary}"
+        );
     }
 }
 
@@ -356,7 +430,10 @@ fn after_its_longest_time_a_worker_ends_its_task_and_claims_no_other() {
     add(&board, &["a", "b"]);
     let (summary, _) = Worker::start(&board, &["--max-duration", "5s"], "sleep 6").ends();
     assert_eq!(summary["done"], 1, "{summary}");
-    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
+    assert_eq!(
+        (&board.task("a")["status"], &board.task("b")["status"]),
+        (&json!("done"), &json!("available"))
+    );
 }
 
 #[test]
@@ -365,7 +442,8 @@ fn work_that_goes_on_does_not_call_failed_tasks_finished() {
     add(&board, &["a"]);
     let (_, status) = Worker::start(&board, &["--workflow", "w"], "exit 78").ends();
     assert_eq!(status.code(), Some(1));
-    let (summary, status) = Worker::start(&board, &["--workflow", "w", "--continue"], "true").ends();
+    let (summary, status) =
+        Worker::start(&board, &["--workflow", "w", "--continue"], "true").ends();
     assert_eq!((&summary["finished"], status.code()), (&json!(false), Some(1)), "{summary}");
 }
 
@@ -378,8 +456,18 @@ fn what_is_told_holds_no_secrets() {
     for options in [&["--json", "work"][..], &["work"]] {
         add(&board, &[&format!("task-{}", options.len())]);
         let mut command = board.command();
-        let ran = board.finish(command.args(options).args(["--continue-on-error", "--", "sh", "-c", &script]));
-        assert!(ran.stdout.contains("[redacted: ") && !ran.stdout.contains("abcdefghijklmnop"), "{}", ran.stdout);
+        let ran = board.finish(command.args(options).args([
+            "--continue-on-error",
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ]));
+        assert!(
+            ran.stdout.contains("[redacted: ") && !ran.stdout.contains("abcdefghijklmnop"),
+            "{}",
+            ran.stdout
+        );
     }
 }
 
@@ -396,7 +484,10 @@ fn only_own_agents_are_taken_over() {
     assert_eq!(worker.tells("began")["agents"], 1);
     let (summary, _) = worker.ends();
     assert_eq!(summary["recovered"], 0, "{summary}");
-    assert_eq!((&board.task("a")["claimed_by"], &board.task("b")["status"]), (&json!("someone"), &json!("done")));
+    assert_eq!(
+        (&board.task("a")["claimed_by"], &board.task("b")["status"]),
+        (&json!("someone"), &json!("done"))
+    );
 }
 
 #[test]
@@ -404,9 +495,24 @@ fn options_of_the_command_are_not_taken_for_those_of_the_work() {
     let board = Board::new();
     add(&board, &["a", "b"]);
     let mut command = board.command();
-    command.args(["--json", "work", "--max-tasks", "1", "--", "sh", "-c", "true", "--continue", "--workflow=x"]);
+    command.args([
+        "--json",
+        "work",
+        "--max-tasks",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "true",
+        "--continue",
+        "--workflow=x",
+    ]);
     let ran = board.finish(&mut command);
-    assert!(ran.stdout.contains("work --workflow work-1 --continue --max-tasks 1 -- sh"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("work --workflow work-1 --continue --max-tasks 1 -- sh"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -415,12 +521,19 @@ fn a_task_that_waits_to_be_tried_again_is_held_and_can_be_cancelled() {
     add(&board, &["a"]);
     let mut worker = Worker::start(&board, &["--backoff", "10m", "--workflow", "w"], "exit 75");
     worker.tells("retrying");
-    let lease =
-        || -> Timestamp { serde_json::from_value(board.task("a")["attempts"][0]["lease_until"].clone()).unwrap() };
+    let lease = || -> Timestamp {
+        serde_json::from_value(board.task("a")["attempts"][0]["lease_until"].clone()).unwrap()
+    };
     let at_failure = lease();
-    until(PATIENCE, "its lease is renewed", || (lease().since(at_failure) > 10 * SECOND).then_some(()));
+    until(PATIENCE, "its lease is renewed", || {
+        (lease().since(at_failure) > 10 * SECOND).then_some(())
+    });
     board.cli_ok("cancel_task", json!({"task_id": "a", "reason": "not wanted"}));
     assert_eq!(worker.tells("lost")["reason"], "it is cancelled");
     let (summary, _) = worker.ends();
-    assert_eq!((&summary["tries"], &board.task("a")["status"]), (&json!(1), &json!("cancelled")), "{summary}");
+    assert_eq!(
+        (&summary["tries"], &board.task("a")["status"]),
+        (&json!(1), &json!("cancelled")),
+        "{summary}"
+    );
 }

@@ -15,7 +15,8 @@ const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 /// Worktrees that were moved out of the way.
 fn moved(board: &Board) -> Vec<PathBuf> {
     let entries = fs::read_dir(board.file("worktrees")).unwrap().map(|entry| entry.unwrap().path());
-    let mut moved: Vec<_> = entries.filter(|path| path.to_str().unwrap().contains(".left-")).collect();
+    let mut moved: Vec<_> =
+        entries.filter(|path| path.to_str().unwrap().contains(".left-")).collect();
     moved.sort();
     moved
 }
@@ -33,11 +34,13 @@ fn a_worktree_that_is_out_of_sight_keeps_its_commits() {
     git(&board, &["worktree", "add", "--quiet", "--detach", "marks/disk"]);
     git(&board, &["-C", "marks/disk", "commit", "--quiet", "--allow-empty", "-m", "only here"]);
     fs::rename(&disk, &unmounted).unwrap();
-    for (id, options) in
-        [("a", &["--worktree", "--workflow", "w"][..]), ("b", &["--worktree", "--workflow", "w", "--continue"])]
-    {
+    for (id, options) in [
+        ("a", &["--worktree", "--workflow", "w"][..]),
+        ("b", &["--worktree", "--workflow", "w", "--continue"]),
+    ] {
         add(&board, &[id]);
-        let (summary, status) = Worker::start(&board, options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
+        let (summary, status) =
+            Worker::start(&board, options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
         assert!(status.success(), "{summary}");
         // The worker's own worktree is created again.
         fs::remove_dir_all(board.file("worktrees/w-1")).unwrap();
@@ -58,7 +61,8 @@ fn the_commit_of_a_completed_task_stays_on_a_ref_wherever_later_tasks_go() {
         branched) git checkout -q -b feature HEAD~1;;
         rewound) git reset -q --hard HEAD~1;;
         esac; echo x > $CALLBOARD_TASK_ID.txt";
-    let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w"], script).ends();
+    let (summary, status) =
+        Worker::start(&board, &["--worktree", "--workflow", "w"], script).ends();
     assert!(status.success(), "{summary}");
     for id in ids {
         let result = board.task(id)["result"].clone();
@@ -75,12 +79,18 @@ fn a_task_that_its_own_command_completes_is_committed_like_any_other() {
     add(&board, &["well", "badly"]);
     // It runs for longer than the worker's interval of checking the task.
     let script = format!(
-        "echo x > $CALLBOARD_TASK_ID.txt; '{CALLBOARD}' --agent $CALLBOARD_AGENT complete $CALLBOARD_TASK_ID 'did it'
+        "echo x > $CALLBOARD_TASK_ID.txt; '{CALLBOARD}' --agent $CALLBOARD_AGENT complete \
+         $CALLBOARD_TASK_ID 'did it'
         sleep 2; touch ../../../marks/$CALLBOARD_TASK_ID; [ $CALLBOARD_TASK_ID = well ]"
     );
-    let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w"], &script).ends();
+    let (summary, status) =
+        Worker::start(&board, &["--worktree", "--workflow", "w"], &script).ends();
     assert!(status.success(), "{summary}");
-    assert_eq!((&summary["done"], &summary["lost"], &summary["tries"]), (&json!(2), &json!(0), &json!(2)), "{summary}");
+    assert_eq!(
+        (&summary["done"], &summary["lost"], &summary["tries"]),
+        (&json!(2), &json!(0), &json!(2)),
+        "{summary}"
+    );
     for id in ["well", "badly"] {
         assert!(board.base().join("marks").join(id).exists(), "{id} came to its end");
         assert_eq!(board.task(id)["result"]["output"], "did it");
@@ -110,7 +120,16 @@ fn what_cannot_be_put_aside_is_moved_away_and_spoils_no_later_task() {
         vanished) [ $CALLBOARD_TRY = 1 ] && rm -rf "$PWD" || echo x > vanished.txt;;
         last) echo x > last.txt;;
         esac"#;
-    let options = ["--worktree", "--workflow", "w", "--continue-on-error", "--breaker", "0", "--backoff", "0"];
+    let options = [
+        "--worktree",
+        "--workflow",
+        "w",
+        "--continue-on-error",
+        "--breaker",
+        "0",
+        "--backoff",
+        "0",
+    ];
     let mut worker = Worker::start(&board, &options, script);
     let (summary, _) = worker.ends();
     assert_eq!((&summary["done"], &summary["parked"]), (&json!(3), &json!(3)), "{summary}");
@@ -175,7 +194,10 @@ fn a_directory_that_is_gone_is_named() {
     let summary: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
     let reason = summary["reason"].as_str().unwrap();
     assert!(reason.contains(&format!("{} is not there any more", dir.display())), "{reason}");
-    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
+    assert_eq!(
+        (&board.task("a")["status"], &board.task("b")["status"]),
+        (&json!("done"), &json!("available"))
+    );
 }
 
 #[test]
@@ -185,11 +207,15 @@ fn a_worktree_does_without_the_directory_that_the_work_was_started_in() {
     add(&board, &["a", "b"]);
     let dir = board.base().join("marks/dir");
     fs::create_dir(&dir).unwrap();
-    let options = ["--json", "work", "--worktree", "--workflow", "w", "--retries", "0", "--max-tasks", "2"];
+    let options =
+        ["--json", "work", "--worktree", "--workflow", "w", "--retries", "0", "--max-tasks", "2"];
     let command = ["--", "rm", "-rf", dir.to_str().unwrap()];
     let ran = board.finish(board.command().args(options).args(command).current_dir(&dir));
     assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
-    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("done")));
+    assert_eq!(
+        (&board.task("a")["status"], &board.task("b")["status"]),
+        (&json!("done"), &json!("done"))
+    );
 }
 
 #[test]
@@ -232,14 +258,28 @@ fn a_worktree_that_cannot_be_moved_away_is_in_the_way_only_until_it_can() {
     begin(&board);
     add(&board, &["nested", "last"]);
     let path = failing_git(&board, "update-ref --no-deref HEAD");
-    let script = "[ $CALLBOARD_TASK_ID = last ] || { git init -q sub; exit 78; }; echo x > last.txt";
+    let script =
+        "[ $CALLBOARD_TASK_ID = last ] || { git init -q sub; exit 78; }; echo x > last.txt";
     let work = |options: &[&str]| {
-        let options = [&["--json", "work", "--worktree", "--workflow", "w", "--continue-on-error"], options].concat();
-        board.finish(board.command().env("PATH", &path).args(options).args(["--", "sh", "-c", script]))
+        let options =
+            [&["--json", "work", "--worktree", "--workflow", "w", "--continue-on-error"], options]
+                .concat();
+        board.finish(
+            board.command().env("PATH", &path).args(options).args(["--", "sh", "-c", script]),
+        )
     };
     let ran = work(&[]);
-    assert!(!ran.status.success() && ran.stdout.contains("could not be taken off its branch"), "{}", ran.stdout);
-    assert_eq!((moved(&board).len(), &board.task("last")["status"]), (0, &json!("available")), "{}", ran.stdout);
+    assert!(
+        !ran.status.success() && ran.stdout.contains("could not be taken off its branch"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(
+        (moved(&board).len(), &board.task("last")["status"]),
+        (0, &json!("available")),
+        "{}",
+        ran.stdout
+    );
     fs::remove_file(board.base().join("marks/full")).unwrap();
     let ran = work(&["--continue"]);
     assert_eq!(
@@ -258,12 +298,14 @@ fn a_worktree_that_was_moved_away_with_its_branch_gives_it_back() {
     begin(&board);
     add(&board, &["a"]);
     let options = ["--worktree", "--workflow", "w", "--continue"];
-    let (summary, status) = Worker::start(&board, &options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
+    let (summary, status) =
+        Worker::start(&board, &options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
     assert!(status.success(), "{summary}");
     let (path, away) = (board.file("worktrees/w-1"), board.file("worktrees/w-1.left-1"));
     git(&board, &["worktree", "move", path.to_str().unwrap(), away.to_str().unwrap()]);
     add(&board, &["b"]);
-    let (summary, status) = Worker::start(&board, &options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
+    let (summary, status) =
+        Worker::start(&board, &options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
     assert!(status.success(), "{summary}");
     assert_eq!(files(&board, "callboard/w-1"), ["a.txt", "b.txt", "shared.txt"]);
 }
@@ -273,7 +315,8 @@ fn a_lock_that_is_left_keeps_no_task_from_being_committed_nor_tried_again() {
     let board = Board::new();
     begin(&board);
     add(&board, &["done", "again"]);
-    let script = "echo x > $CALLBOARD_TASK_ID.txt; [ $CALLBOARD_TASK_ID.$CALLBOARD_TRY = again.2 ] && exec git add .
+    let script = "echo x > $CALLBOARD_TASK_ID.txt; [ $CALLBOARD_TASK_ID.$CALLBOARD_TRY = again.2 \
+                  ] && exec git add .
         touch $(git rev-parse --git-dir)/index.lock; [ $CALLBOARD_TASK_ID = done ]";
     let options = ["--worktree", "--workflow", "w", "--retries", "1", "--backoff", "0"];
     let (summary, status) = Worker::start(&board, &options, script).ends();
@@ -287,7 +330,8 @@ fn a_repository_inside_the_worktree_of_a_completed_task_is_told_of() {
     let board = Board::new();
     begin(&board);
     add(&board, &["nested", "later"]);
-    let script = "[ $CALLBOARD_TASK_ID = nested ] || exit 0; git init -q sub; cd sub; echo x > inner.txt; git add .
+    let script = "[ $CALLBOARD_TASK_ID = nested ] || exit 0; git init -q sub; cd sub; echo x > \
+                  inner.txt; git add .
         git -c user.name=t -c user.email=t@t commit -q -m inner";
     let mut worker = Worker::start(&board, &["--worktree", "--workflow", "w"], script);
     let (summary, status) = worker.ends();
@@ -295,7 +339,10 @@ fn a_repository_inside_the_worktree_of_a_completed_task_is_told_of() {
     let problems = problems(&worker);
     let inside = board.file("worktrees/w-1/sub");
     assert!(problems.contains("nested: sub is a repository of its own"), "{problems}");
-    assert!(problems.contains(inside.to_str().unwrap()) && !problems.contains("later"), "{problems}");
+    assert!(
+        problems.contains(inside.to_str().unwrap()) && !problems.contains("later"),
+        "{problems}"
+    );
     assert!(inside.join("inner.txt").is_file());
 }
 
@@ -320,13 +367,19 @@ fn what_a_task_has_begun_in_git_is_ended_with_it() {
     let options = ["--worktree", "--workflow", "w", "--continue-on-error", "--breaker", "0"];
     let mut worker = Worker::start(&board, &options, script);
     let (summary, _) = worker.ends();
-    assert_eq!((&summary["done"], &summary["parked"]), (&json!(1), &json!(5)), "{summary} {}", problems(&worker));
+    assert_eq!(
+        (&summary["done"], &summary["parked"]),
+        (&json!(1), &json!(5)),
+        "{summary} {}",
+        problems(&worker)
+    );
     assert_eq!(files(&board, "callboard/w-1"), ["last.txt", "shared.txt"]);
     let commit = board.task("last")["result"]["commit"].as_str().unwrap().to_owned();
     assert_eq!(git(&board, &["log", "--format=%s", &format!("{commit}~1")]), "first\n");
     assert_eq!(git(&board, &["rev-list", "--count", &commit]), "2\n");
     let kept = git(&board, &["for-each-ref", "--format=%(refname)", "refs/callboard/rebase"]);
-    let stashed = |name: &&str| git(&board, &["show", &format!("{name}:tracked.txt")]) == "stashed\n";
+    let stashed =
+        |name: &&str| git(&board, &["show", &format!("{name}:tracked.txt")]) == "stashed\n";
     let with_tracked = |name: &&str| files(&board, name).contains(&"tracked.txt".to_owned());
     assert!(kept.lines().filter(with_tracked).any(|name| stashed(&name)), "{kept}");
     assert_eq!(git(&board, &["stash", "list"]), "");

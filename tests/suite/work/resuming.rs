@@ -27,19 +27,30 @@ struct Seen {
 fn a_workflow_is_one_workers_at_a_time() {
     let board = Board::new();
     add(&board, &["a"]);
-    let mut worker = Worker::start(&board, &["--workflow", "w"], "while [ ! -e go ]; do sleep 0.02; done");
+    let mut worker =
+        Worker::start(&board, &["--workflow", "w"], "while [ ! -e go ]; do sleep 0.02; done");
     worker.tells("running");
-    let work = |options: &[&str]| board.finish(board.command().args(["work", "--workflow", "w"]).args(options));
+    let work = |options: &[&str]| {
+        board.finish(board.command().args(["work", "--workflow", "w"]).args(options))
+    };
     for options in [&["--exec", "true"][..], &["--exec", "true", "--continue"]] {
         let ran = work(options);
         assert_eq!(ran.status.code(), Some(1));
-        assert!(ran.stderr.contains(&format!("process {} works for", worker.process.id())), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("process {} works for", worker.process.id())),
+            "{}",
+            ran.stderr
+        );
     }
     fs::write(board.base().join("go"), "").unwrap();
     assert_eq!(worker.ends().0["done"], 1);
     let ran = work(&["--exec", "true"]);
     assert_eq!(ran.status.code(), Some(1));
-    assert!(ran.stderr.contains("callboard work --continue --workflow w --exec true"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("callboard work --continue --workflow w --exec true"),
+        "{}",
+        ran.stderr
+    );
     assert!(work(&["--exec", "true", "--continue"]).status.success());
 }
 
@@ -47,9 +58,14 @@ fn a_workflow_is_one_workers_at_a_time() {
 fn what_a_command_saves_in_the_workflow_of_its_worker_is_for_its_next_try() {
     let board = Board::new();
     add(&board, &["a"]);
-    let save =
-        format!("'{}' checkpoint save $CALLBOARD_WORKFLOW --phase p$CALLBOARD_TRY", env!("CARGO_BIN_EXE_callboard"));
-    let script = format!("read input; echo \"$input\" > try-$CALLBOARD_TRY; {save}; [ $CALLBOARD_TRY = 3 ] || exit 75");
+    let save = format!(
+        "'{}' checkpoint save $CALLBOARD_WORKFLOW --phase p$CALLBOARD_TRY",
+        env!("CARGO_BIN_EXE_callboard")
+    );
+    let script = format!(
+        "read input; echo \"$input\" > try-$CALLBOARD_TRY; {save}; [ $CALLBOARD_TRY = 3 ] || exit \
+         75"
+    );
     let options = ["--workflow", "w", "--retries", "2", "--backoff", "1ms"];
     Worker::start(&board, &options, &script).ends();
     let given = |number: usize| -> Value {
@@ -58,7 +74,8 @@ fn what_a_command_saves_in_the_workflow_of_its_worker_is_for_its_next_try() {
     };
     assert_eq!((given(1), given(2)), (Value::Null, json!({"phase": "p1"})));
     assert_eq!(given(3), json!({"phase": "p2"}));
-    let state = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].take();
+    let state =
+        board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].take();
     assert_eq!(state["completed_tasks"], json!(["a"]), "the worker's state is its own: {state}");
 }
 
@@ -77,7 +94,8 @@ fn workflow_that_goes_on_does_not_name_what_others_have_done_since() {
     Worker::start(&board, &["--workflow", "heir"], "true").ends();
     assert_eq!(board.task("a")["status"], "done");
     Worker::start(&board, &["--workflow", "w", "--continue"], "true").ends();
-    let mut state = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].take();
+    let mut state =
+        board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].take();
     let persona = state["persona_states"]["w-1"]["status"].take();
     assert_eq!(
         (&state["pending_tasks"], &state["status"], persona),
@@ -93,12 +111,16 @@ fn forty_steps_survive_twenty_kills() {
     add(&board, &steps.iter().map(String::as_str).collect::<Vec<_>>());
     // The step's id makes its effect idempotent: a directory is created once.
     let script = format!(
-        "echo $CALLBOARD_TASK_ID $CALLBOARD_TRY >> runs; sleep 0.05; mkdir -p effects/$CALLBOARD_TASK_ID; sleep 0.05; \
-         echo '{{\"tokens\": {TOKENS}}}'"
+        "echo $CALLBOARD_TASK_ID $CALLBOARD_TRY >> runs; sleep 0.05; mkdir -p \
+         effects/$CALLBOARD_TASK_ID; sleep 0.05; echo '{{\"tokens\": {TOKENS}}}'"
     );
     let options = ["--workflow", "w", "--agents", "2", "--token-budget", "100000", "--continue"];
     let runs = || -> Vec<String> {
-        fs::read_to_string(board.base().join("runs")).unwrap_or_default().lines().map(str::to_owned).collect()
+        fs::read_to_string(board.base().join("runs"))
+            .unwrap_or_default()
+            .lines()
+            .map(str::to_owned)
+            .collect()
     };
     let (start, chance) = (Instant::now(), RandomState::new());
     let mut seen = Vec::new();
@@ -113,31 +135,44 @@ fn forty_steps_survive_twenty_kills() {
         thread::sleep(Duration::from_micros(dice / 9 % 60_000));
         worker.kill();
         dies_out(&board);
-        let done = board.tasks().into_iter().filter(|(_, task)| task["status"] == "done").map(|(id, _)| id);
+        let done = board
+            .tasks()
+            .into_iter()
+            .filter(|(_, task)| task["status"] == "done")
+            .map(|(id, _)| id);
         seen.push(Seen { done: done.collect(), runs: runs().len() });
     }
     let (summary, status) = Worker::start(&board, &options, &script).ends();
     assert!(status.success(), "{summary}");
     let runs = runs();
     let effects = fs::read_dir(board.base().join("effects")).unwrap().flatten();
-    let mut effects: Vec<_> = effects.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    let mut effects: Vec<_> =
+        effects.map(|entry| entry.file_name().into_string().unwrap()).collect();
     effects.sort();
     assert_eq!(effects, steps);
     for (kill, seen) in seen.iter().enumerate() {
-        let again = runs[seen.runs..].iter().find(|run| seen.done.contains(run.split(' ').next().unwrap()));
+        let again =
+            runs[seen.runs..].iter().find(|run| seen.done.contains(run.split(' ').next().unwrap()));
         assert_eq!(again, None, "done before kill {kill}, and run again");
     }
     for (id, task) in board.tasks() {
         assert_eq!((&task["status"], &task["attempt"]), (&json!("done"), &json!(1)), "{id}");
     }
-    assert!(runs.iter().all(|run| run.ends_with(" 1")), "an interrupted try goes on as the same: {runs:?}");
+    assert!(
+        runs.iter().all(|run| run.ends_with(" 1")),
+        "an interrupted try goes on as the same: {runs:?}"
+    );
     let spent = &summary["spent"];
     assert_eq!(
         (spent["tokens"].as_u64(), spent["attempts"].as_u64()),
         (Some(STEPS as u64 * TOKENS), Some(STEPS as u64))
     );
     board.assert_file_is_the_replay();
-    println!("{STEPS} steps, {kills} kills, {} runs, {:.1} s", runs.len(), start.elapsed().as_secs_f64());
+    println!(
+        "{STEPS} steps, {kills} kills, {} runs, {:.1} s",
+        runs.len(),
+        start.elapsed().as_secs_f64()
+    );
 }
 
 #[test]
@@ -152,7 +187,8 @@ fn fewer_agents_go_on_with_what_more_held_and_are_no_more_at_once() {
     worker.kill();
     dies_out(&board);
     fs::write(board.base().join("go"), "").unwrap();
-    let mut worker = Worker::start(&board, &["--workflow", "w", "--agents", "1", "--continue"], script);
+    let mut worker =
+        Worker::start(&board, &["--workflow", "w", "--agents", "1", "--continue"], script);
     let (summary, status) = worker.ends();
     assert!(status.success(), "{summary}");
     assert_eq!((&summary["done"], &summary["recovered"]), (&json!(5), &json!(3)), "{summary}");
@@ -165,8 +201,13 @@ fn fewer_agents_go_on_with_what_more_held_and_are_no_more_at_once() {
 /// Child processes of all threads of a process.
 fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let listed = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    listed.flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+    let listed =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    listed
+        .flat_map(|pids| {
+            pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 fn signal(pid: u32, signal: Signal) {
@@ -189,7 +230,9 @@ fn two_runs_of_one_task_never_overlap() {
     first.kill();
     let waiting = |worker: &mut Worker| {
         worker.tells("taken_up");
-        let waits = until(PATIENCE, "its supervisor is there", || children(worker.process.id()).first().copied());
+        let waits = until(PATIENCE, "its supervisor is there", || {
+            children(worker.process.id()).first().copied()
+        });
         // Time in which it would begin if nothing kept it from that.
         let told = worker.lines.recv_timeout(Duration::from_millis(700));
         assert!(told.is_err() && runs() == 1, "it began beside the first: {told:?}");
@@ -207,7 +250,10 @@ fn two_runs_of_one_task_never_overlap() {
     signal(supervisor, Signal::CONT);
     let (summary, status) = third.ends();
     assert!(status.success(), "{summary}");
-    assert_eq!((runs(), &board.task("a")["attempt"], &summary["recovered"]), (2, &json!(1), &json!(1)));
+    assert_eq!(
+        (runs(), &board.task("a")["attempt"], &summary["recovered"]),
+        (2, &json!(1), &json!(1))
+    );
 }
 
 #[test]
@@ -270,7 +316,8 @@ fn whoever_takes_a_task_over_is_given_what_the_newest_before_it_marked() {
              touch marked-$CALLBOARD_ATTEMPT; sleep 600"
         )
     };
-    let mark = |name: &str| script(&format!("echo '::callboard::checkpoint {{\"session\": \"{name}\"}}'"));
+    let mark =
+        |name: &str| script(&format!("echo '::callboard::checkpoint {{\"session\": \"{name}\"}}'"));
     let mut first = Worker::start(&board, &["--workflow", "w"], &mark("first"));
     first.tells("checkpoint");
     first.kill();
@@ -281,12 +328,16 @@ fn whoever_takes_a_task_over_is_given_what_the_newest_before_it_marked() {
     }
     let mut second = Worker::start(&board, &["--workflow", "x"], &mark("second"));
     second.tells("checkpoint");
-    assert_eq!((&board.task("a")["attempt"], &given(&board, 2)), (&json!(2), &json!({"session": "first"})));
+    assert_eq!(
+        (&board.task("a")["attempt"], &given(&board, 2)),
+        (&json!(2), &json!({"session": "first"}))
+    );
     second.signal(Signal::TERM);
     second.tells("stopping");
     second.signal(Signal::TERM);
     assert_eq!(second.ends().0["released"], 1);
-    // If a command marks nothing, the checkpoint is passed on, and its own older one is not taken for the newest.
+    // If a command marks nothing, the checkpoint is passed on, and its own older one is not taken
+    // for the newest.
     let mut third = Worker::start(&board, &["--workflow", "w", "--continue"], &script(":"));
     until(PATIENCE, "the command runs", || board.base().join("marked-3").exists().then_some(()));
     assert_eq!(given(&board, 3), json!({"session": "second"}));
@@ -321,7 +372,9 @@ fn a_mark_that_was_not_due_yet_is_saved_while_the_command_says_nothing_more() {
     board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
     let script = r#"for page in 1 2; do echo "::callboard::checkpoint {\"page\": $page}"; sleep 0.05; done; sleep 600"#;
     let mut worker = Worker::start(&board, &["--workflow", "w"], script);
-    until(PATIENCE, "it is saved", || (board.task("a")["kept"] == json!({"page": 2})).then_some(()));
+    until(PATIENCE, "it is saved", || {
+        (board.task("a")["kept"] == json!({"page": 2})).then_some(())
+    });
     worker.kill();
     dies_out(&board);
 }

@@ -11,16 +11,23 @@ use serde_json::json;
 use super::{Worker, add};
 use crate::harness::{Board, PATIENCE, until};
 
-pub fn git(board: &Board, arguments: &[&str]) -> String {
+pub(super) fn git(board: &Board, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
-    command.current_dir(board.base()).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
+    command
+        .current_dir(board.base())
+        .args(["-c", "user.name=t", "-c", "user.email=t@t"])
+        .args(arguments);
     let output = command.output().unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Makes a repository with a commit.
-pub fn begin(board: &Board) {
+pub(super) fn begin(board: &Board) {
     git(board, &["init", "--quiet"]);
     fs::write(board.base().join("shared.txt"), "one\n").unwrap();
     fs::write(board.base().join(".gitignore"), "board\nmarks\n").unwrap();
@@ -29,7 +36,7 @@ pub fn begin(board: &Board) {
     git(board, &["commit", "--quiet", "-m", "first"]);
 }
 
-pub fn files(board: &Board, commit: &str) -> Vec<String> {
+pub(super) fn files(board: &Board, commit: &str) -> Vec<String> {
     let listed = git(board, &["ls-tree", "-r", "--name-only", commit]);
     listed.lines().filter(|name| name.ends_with(".txt")).map(str::to_owned).collect()
 }
@@ -38,7 +45,14 @@ pub fn files(board: &Board, commit: &str) -> Vec<String> {
 fn each_worker_has_a_worktree_and_commits_there() {
     let board = Board::new();
     git(&board, &["init", "--quiet"]);
-    let ran = board.finish(board.command().args(["work", "--worktree", "--workflow", "tree", "--exec", "true"]));
+    let ran = board.finish(board.command().args([
+        "work",
+        "--worktree",
+        "--workflow",
+        "tree",
+        "--exec",
+        "true",
+    ]));
     assert!(!ran.status.success() && ran.stderr.contains("needs a commit"), "{}", ran.stderr);
     begin(&board);
     add(&board, &["a", "b"]);
@@ -50,7 +64,8 @@ fn each_worker_has_a_worktree_and_commits_there() {
         let result = board.task(id)["result"].clone();
         assert_eq!(result["files_modified"], json!(["shared.txt"]), "{result}");
         assert_eq!(result["files_created"], json!([format!("made-by-{id}.txt")]));
-        let (branch, commit) = (result["branch"].as_str().unwrap(), result["commit"].as_str().unwrap());
+        let (branch, commit) =
+            (result["branch"].as_str().unwrap(), result["commit"].as_str().unwrap());
         assert!(branch.starts_with("callboard/tree-"), "{branch}");
         assert!(git(&board, &["show", "--stat", commit]).contains(&format!("Task: {id}")));
     }
@@ -65,7 +80,14 @@ fn no_hook_is_run_that_an_agent_may_have_written() {
     add(&board, &["a", "b"]);
     let (ran, hooks) = (board.base().join("marks/ran"), board.base().join(".git/hooks"));
     fs::create_dir_all(&hooks).unwrap();
-    let names = ["commit-msg", "fsmonitor", "post-checkout", "post-commit", "post-index-change", "pre-commit"];
+    let names = [
+        "commit-msg",
+        "fsmonitor",
+        "post-checkout",
+        "post-commit",
+        "post-index-change",
+        "pre-commit",
+    ];
     for name in names.into_iter().chain(["prepare-commit-msg", "reference-transaction"]) {
         let hook = hooks.join(name);
         fs::write(&hook, format!("#!/bin/sh\necho {name} >> '{}'\n", ran.display())).unwrap();
@@ -93,7 +115,8 @@ fn what_a_filter_leaves_running_is_not_waited_for() {
     git(&board, &["config", "filter.slow.clean", &filter]);
     add(&board, &["a"]);
     let start = Instant::now();
-    let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w"], "echo x > a.txt").ends();
+    let (summary, status) =
+        Worker::start(&board, &["--worktree", "--workflow", "w"], "echo x > a.txt").ends();
     assert!(status.success(), "{summary}");
     assert!(start.elapsed() < LASTS, "{:?}", start.elapsed());
 }
@@ -106,7 +129,9 @@ fn what_a_failed_task_leaves_is_kept_aside_and_not_in_the_next_ones_commit() {
     let script = r#"[ $CALLBOARD_TASK_ID = b ] && { echo b > b.txt; exit 0; }
         echo a > committed.txt; git add .; git -c user.name=t -c user.email=t@t commit --quiet -m half
         git checkout --quiet -b elsewhere; echo a > left.txt; exit 78"#;
-    let (summary, _) = Worker::start(&board, &["--worktree", "--workflow", "w", "--continue-on-error"], script).ends();
+    let (summary, _) =
+        Worker::start(&board, &["--worktree", "--workflow", "w", "--continue-on-error"], script)
+            .ends();
     assert_eq!((&summary["done"], &summary["parked"]), (&json!(1), &json!(1)), "{summary}");
     let result = board.task("b")["result"].clone();
     assert_eq!(result["files_created"], json!(["b.txt"]), "{result}");
@@ -127,7 +152,10 @@ fn whatever_a_task_is_called_its_commits_are_kept_aside() {
     let (summary, _) = worker.ends();
     assert_eq!((&summary["done"], &summary["parked"]), (&json!(1), &json!(2)), "{summary}");
     assert_eq!(files(&board, "callboard/w-1"), ["last.txt", "shared.txt"], "{:#?}", worker.told);
-    assert_eq!(files(&board, "refs/callboard/t1-Cargo-lock/1"), ["shared.txt", "t1-Cargo.lock.txt"]);
+    assert_eq!(
+        files(&board, "refs/callboard/t1-Cargo-lock/1"),
+        ["shared.txt", "t1-Cargo.lock.txt"]
+    );
     assert_eq!(files(&board, "refs/callboard/a--b/1"), ["a..b.txt", "shared.txt"]);
 }
 
@@ -143,7 +171,14 @@ fn a_workflow_whose_name_makes_no_branch_is_refused_at_once() {
         assert!(ran.stderr.contains("--workflow: with --worktree"), "{}", ran.stderr);
     }
     assert!(!board.file("worktrees").exists());
-    let ran = board.finish(board.command().args(["work", "--worktree", "--workflow", "w.lock@x", "--exec", "true"]));
+    let ran = board.finish(board.command().args([
+        "work",
+        "--worktree",
+        "--workflow",
+        "w.lock@x",
+        "--exec",
+        "true",
+    ]));
     assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
 }
 
@@ -160,7 +195,10 @@ fn what_an_interrupted_task_leaves_is_kept_aside() {
     worker.signal(Signal::INT);
     let (summary, _) = worker.ends();
     assert_eq!(summary["released"], 1, "{summary}");
-    assert!(summary["spent"]["seconds"].as_u64().unwrap() >= 1, "an interrupted try takes time: {summary}");
+    assert!(
+        summary["spent"]["seconds"].as_u64().unwrap() >= 1,
+        "an interrupted try takes time: {summary}"
+    );
     assert_eq!(files(&board, "refs/callboard/a/1"), ["half.txt", "shared.txt"]);
     assert!(!board.file("worktrees/w-1/half.txt").exists());
 }
@@ -176,7 +214,8 @@ fn a_killed_worker_goes_on_with_what_lies_there_and_tells_it_all() {
     let mut worker = Worker::start(&board, &["--worktree", "--workflow", "w"], script);
     until(PATIENCE, "the command runs", || board.base().join("marks/begun").exists().then_some(()));
     worker.kill();
-    let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w", "--continue"], script).ends();
+    let (summary, status) =
+        Worker::start(&board, &["--worktree", "--workflow", "w", "--continue"], script).ends();
     assert!(status.success(), "{summary}");
     let result = board.task("a")["result"].clone();
     assert_eq!(result["files_created"], json!(["half.txt", "one.txt", "two.txt"]), "{result}");
@@ -206,7 +245,8 @@ fn what_cannot_be_committed_is_not_done() {
     add(&board, &["a"]);
     let script = r#"lock=$(git rev-parse --git-common-dir)/refs/heads/callboard/w-1.lock; echo x > x.txt
         if [ $CALLBOARD_TRY = 1 ]; then touch "$lock"; else rm "$lock"; fi"#;
-    let mut worker = Worker::start(&board, &["--worktree", "--workflow", "w", "--backoff", "0"], script);
+    let mut worker =
+        Worker::start(&board, &["--worktree", "--workflow", "w", "--backoff", "0"], script);
     let retrying = worker.tells("retrying");
     assert!(retrying["error"].as_str().unwrap().contains("could not be committed"), "{retrying}");
     assert_eq!(retrying["category"], "transient");
@@ -229,9 +269,13 @@ fn whoever_has_but_a_name_or_an_address_can_commit() {
         git(&board, &["config", "user.useConfigOnly", "true"]);
         git(&board, &["config", setting, value]);
         add(&board, &["a"]);
-        let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w"], "echo a > a.txt").ends();
+        let (summary, status) =
+            Worker::start(&board, &["--worktree", "--workflow", "w"], "echo a > a.txt").ends();
         assert!(status.success(), "{setting}: {summary}");
-        assert_eq!(git(&board, &["log", "-1", "--format=%an <%ae>", "callboard/w-1"]), format!("{author}\n"));
+        assert_eq!(
+            git(&board, &["log", "-1", "--format=%an <%ae>", "callboard/w-1"]),
+            format!("{author}\n")
+        );
     }
 }
 
@@ -244,7 +288,8 @@ fn what_is_typed_to_stop_the_work_does_not_reach_git() {
         &[
             "config",
             "filter.slow.clean",
-            "touch ../../../marks/adding; while [ ! -e ../../../marks/go ]; do sleep 0.02; done; cat",
+            "touch ../../../marks/adding; while [ ! -e ../../../marks/go ]; do sleep 0.02; done; \
+             cat",
         ],
     );
     fs::write(board.base().join(".git/info/attributes"), "slow.txt filter=slow\n").unwrap();
@@ -267,7 +312,8 @@ fn new_work_does_not_begin_on_the_code_of_old_work() {
     for number in 1..=2 {
         let id = format!("task-{number}");
         add(&board, &[&id]);
-        let (summary, status) = Worker::start(&board, &["--worktree"], "echo $CALLBOARD_TASK_ID > made.txt").ends();
+        let (summary, status) =
+            Worker::start(&board, &["--worktree"], "echo $CALLBOARD_TASK_ID > made.txt").ends();
         assert!(status.success(), "{summary}");
         assert_eq!(summary["workflow"], format!("work-{number}"));
         assert_eq!(board.task(&id)["result"]["files_created"], json!(["made.txt"]));
@@ -294,7 +340,8 @@ fn what_a_killed_worker_left_of_a_task_that_is_not_its_own_any_more_is_kept_asid
     until(PATIENCE, "the command runs", || board.base().join("marks/begun").exists().then_some(()));
     worker.kill();
     board.cli_ok("cancel_task", json!({"task_id": "a"}));
-    let (summary, _) = Worker::start(&board, &["--worktree", "--workflow", "w", "--continue"], script).ends();
+    let (summary, _) =
+        Worker::start(&board, &["--worktree", "--workflow", "w", "--continue"], script).ends();
     assert_eq!(summary["done"], 1, "{summary}");
     let result = board.task("b")["result"].clone();
     assert_eq!(result["files_created"], json!(["b.txt"]), "{result}");

@@ -21,7 +21,7 @@ struct Beanstalkd {
     running: Option<Running>,
 }
 
-pub fn start(place: &mut Place) -> anyhow::Result<Started> {
+pub(super) fn start(place: &mut Place) -> anyhow::Result<Started> {
     let Some(program) = program("beanstalkd", &[]) else {
         return Ok(Started::Missing(Missing::Program("beanstalkd")));
     };

@@ -1,4 +1,5 @@
-//! A work queue of NATS JetStream, over the text protocol of NATS. `sync_interval: always` syncs before every answer.
+//! A work queue of NATS JetStream, over the text protocol of NATS. `sync_interval: always` syncs
+//! before every answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -20,7 +21,7 @@ const CONSUMER: &str = "workers";
 
 struct Nats(Running);
 
-pub fn start(place: &mut Place) -> anyhow::Result<Started> {
+pub(super) fn start(place: &mut Place) -> anyhow::Result<Started> {
     let Some(program) = program("nats-server", &[]) else {
         return Ok(Started::Missing(Missing::Program("nats-server")));
     };
@@ -37,7 +38,9 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     let store = serde_json::to_string(&directory.join("store"))?;
     fs::write(
         &configuration,
-        format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store}, sync_interval: always }}\n"),
+        format!(
+            "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store}, sync_interval: always }}\n"
+        ),
     )?;
     let mut command = leashed(&program);
     command.arg("-c").arg(configuration);
@@ -63,7 +66,8 @@ impl Peer for Nats {
         let consumer = json!({"stream_name": STREAM, "config": {
             "durable_name": CONSUMER, "ack_policy": "explicit", "ack_wait": waiting, "max_ack_pending": 10_000,
         }});
-        let created = client.manage(&format!("CONSUMER.DURABLE.CREATE.{STREAM}.{CONSUMER}"), &consumer)?;
+        let created =
+            client.manage(&format!("CONSUMER.DURABLE.CREATE.{STREAM}.{CONSUMER}"), &consumer)?;
         ensure!(created["error"].is_null(), "NATS answers {created}");
         for first in (0..tasks).step_by(AT_ONCE) {
             let numbers = first..tasks.min(first + AT_ONCE);
@@ -136,7 +140,8 @@ impl Client {
 
     fn manage(&mut self, what: &str, arguments: &Value) -> anyhow::Result<Value> {
         let answer = self.ask(&format!("$JS.API.{what}"), &arguments.to_string())?;
-        serde_json::from_str(&answer.body).with_context(|| format!("NATS answers `{}`", answer.body))
+        serde_json::from_str(&answer.body)
+            .with_context(|| format!("NATS answers `{}`", answer.body))
     }
 
     fn line(&mut self) -> anyhow::Result<String> {
@@ -159,7 +164,9 @@ impl Client {
                 ["MSG", _, _, size] => (None, 0, size.parse()?),
                 ["MSG", _, _, reply_to, size] => (Some(reply_to), 0, size.parse()?),
                 ["HMSG", _, _, header, size] => (None, header.parse()?, size.parse()?),
-                ["HMSG", _, _, reply_to, header, size] => (Some(reply_to), header.parse()?, size.parse()?),
+                ["HMSG", _, _, reply_to, header, size] => {
+                    (Some(reply_to), header.parse()?, size.parse()?)
+                }
                 _ => bail!("NATS answers `{line}`"),
             };
             let mut bytes: Vec<u8> = vec![0; size];
@@ -167,7 +174,8 @@ impl Client {
             self.stream.read_exact(&mut [0; 2])?;
             let body = String::from_utf8_lossy(&bytes.split_off(header)).into_owned();
             let status = String::from_utf8_lossy(&bytes);
-            let status = status.lines().next().and_then(|line| line.split(' ').nth(1)).map(str::to_owned);
+            let status =
+                status.lines().next().and_then(|line| line.split(' ').nth(1)).map(str::to_owned);
             return Ok(Message { reply_to: reply_to.map(str::to_owned), status, body });
         }
     }

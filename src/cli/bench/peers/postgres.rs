@@ -31,28 +31,32 @@ const TABLE: &str = "
     CREATE INDEX ready ON tasks(priority, id) WHERE status = 'available';";
 
 const CLAIM: &str = "
-    UPDATE tasks SET status = 'claimed', agent = $1, attempt = attempt + 1, lease_until = now() + interval '30 minutes'
+    UPDATE tasks SET status = 'claimed', agent = $1, attempt = attempt + 1, lease_until = now() + \
+                     interval '30 minutes'
     WHERE id = (
-        SELECT id FROM tasks WHERE status = 'available' ORDER BY priority, id LIMIT 1 FOR UPDATE SKIP LOCKED
+        SELECT id FROM tasks WHERE status = 'available' ORDER BY priority, id LIMIT 1 FOR UPDATE \
+                     SKIP LOCKED
     )
     RETURNING id, description, attempt";
 
 const COMPLETE: &str = "
-    UPDATE tasks SET status = 'done', output = 'what was done', completed_at = now(), lease_until = NULL
+    UPDATE tasks SET status = 'done', output = 'what was done', completed_at = now(), lease_until \
+                        = NULL
     WHERE id = $2::text::bigint AND agent = $1 AND status = 'claimed'
     RETURNING id";
 
 struct Postgres(Running);
 
-pub fn start(place: &mut Place) -> anyhow::Result<Started> {
+pub(super) fn start(place: &mut Place) -> anyhow::Result<Started> {
     let beside = releases(Path::new(BESIDE));
-    let (Some(initdb), Some(postgres)) = (program("initdb", &beside), program("postgres", &beside)) else {
+    let (Some(initdb), Some(postgres)) = (program("initdb", &beside), program("postgres", &beside))
+    else {
         return Ok(Started::Missing(Missing::Program("PostgreSQL")));
     };
     let user = if rustix::process::geteuid().is_root() {
         let Some(user) = INSTEAD_OF_ROOT.iter().find_map(|name| User::named(name)) else {
-            let reason =
-                "PostgreSQL does not run as root, and there is no user `postgres`; make one, or run as another user";
+            let reason = "PostgreSQL does not run as root, and there is no user `postgres`; make \
+                          one, or run as another user";
             return Ok(Started::Missing(Missing::Other(reason.to_owned())));
         };
         Some(user)
@@ -67,7 +71,10 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     }
     let data = base.join("data");
     let mut command = as_user(&initdb, user.as_ref());
-    command.current_dir(&base).args(["--auth=trust", "--encoding=UTF8", "--locale=C", "-U", USER, "-D"]).arg(&data);
+    command
+        .current_dir(&base)
+        .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "-U", USER, "-D"])
+        .arg(&data);
     let mut making = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     let mut leash = making.stdin.take();
     let made = making.wait_with_output()?;
@@ -93,7 +100,9 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
 fn releases(base: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin"))))
+        .filter_map(|entry| {
+            Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin")))
+        })
         .collect();
     found.sort();
     found.into_iter().rev().map(|(_, path)| path).collect()
@@ -127,7 +136,8 @@ impl Peer for Postgres {
         client.query(TABLE)?;
         client.query(&format!(
             "INSERT INTO tasks(id, description)
-             SELECT number, 'do thing ' || number || ', and do it well' FROM generate_series(1, {tasks}) AS number"
+             SELECT number, 'do thing ' || number || ', and do it well' FROM generate_series(1, \
+             {tasks}) AS number"
         ))?;
         client.query("VACUUM ANALYZE tasks")
     }
@@ -155,7 +165,11 @@ fn message(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
 
 impl Client {
     fn connect(running: &Running, number: usize) -> anyhow::Result<Self> {
-        let mut client = Self { stream: running.connect()?, agent: format!("worker-{number}"), task: String::new() };
+        let mut client = Self {
+            stream: running.connect()?,
+            agent: format!("worker-{number}"),
+            task: String::new(),
+        };
         let parameters = format!("user\0{USER}\0database\0postgres\0\0");
         let start = message(0, &[&VERSION_3.to_be_bytes(), parameters.as_bytes()]);
         // Only the first message has no kind.
@@ -172,7 +186,8 @@ impl Client {
             let mut head = [0; 5];
             self.stream.read_exact(&mut head)?;
             let [kind, length @ ..] = head;
-            let size = usize::try_from(i32::from_be_bytes(length) - 4).context("a message without a length")?;
+            let size = usize::try_from(i32::from_be_bytes(length) - 4)
+                .context("a message without a length")?;
             let mut body = vec![0; size];
             self.stream.read_exact(&mut body)?;
             match kind {

@@ -1,4 +1,5 @@
-//! A stream of Redis with a consumer group, over the RESP protocol. `appendfsync always` syncs before every answer.
+//! A stream of Redis with a consumer group, over the RESP protocol. `appendfsync always` syncs
+//! before every answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,23 +17,38 @@ const GROUP: &str = "workers";
 
 struct Redis(Running);
 
-pub fn start(place: &mut Place) -> anyhow::Result<Started> {
+pub(super) fn start(place: &mut Place) -> anyhow::Result<Started> {
     let Some(program) = program("redis-server", &[]) else {
         return Ok(Started::Missing(Missing::Program("redis-server")));
     };
     let version = version(&program, "--version");
     let port = free_port()?;
     let mut command = leashed(&program);
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
+    command.args([
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "yes",
+    ]);
     // Prevents a rewrite of the log in the middle of a round.
     command.args(["--auto-aof-rewrite-percentage", "0"]);
-    command.args(["--appendfsync", "always", "--daemonize", "no", "--dir"]).arg(directory(place, "redis")?);
+    command
+        .args(["--appendfsync", "always", "--daemonize", "no", "--dir"])
+        .arg(directory(place, "redis")?);
     Ok(Started::Here(Box::new(Redis(Running::start(&program, command, port)?)), version))
 }
 
 impl Redis {
     fn client(&self, number: usize) -> anyhow::Result<Client> {
-        Ok(Client { stream: self.0.connect()?, name: format!("worker-{number}"), task: String::new() })
+        Ok(Client {
+            stream: self.0.connect()?,
+            name: format!("worker-{number}"),
+            task: String::new(),
+        })
     }
 }
 
@@ -86,7 +102,8 @@ impl Answer {
 }
 
 fn request(words: &[&str]) -> String {
-    let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect::<Vec<_>>();
+    let words =
+        words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect::<Vec<_>>();
     format!("*{}\r\n{}", words.len(), words.concat())
 }
 
@@ -116,7 +133,9 @@ impl Client {
             },
             "*" => match usize::try_from(size()?) {
                 Err(_) => Answer::Nothing,
-                Ok(count) => Answer::List((0..count).map(|_| self.answer()).collect::<anyhow::Result<_>>()?),
+                Ok(count) => {
+                    Answer::List((0..count).map(|_| self.answer()).collect::<anyhow::Result<_>>()?)
+                }
             },
             _ => bail!("Redis answers `{line}`"),
         })
@@ -126,11 +145,25 @@ impl Client {
 impl Worker for Client {
     fn claim(&mut self) -> anyhow::Result<bool> {
         let name = self.name.clone();
-        match self.ask(&["XREADGROUP", "GROUP", GROUP, &name, "COUNT", "1", "STREAMS", STREAM, ">"])? {
+        match self.ask(&[
+            "XREADGROUP",
+            "GROUP",
+            GROUP,
+            &name,
+            "COUNT",
+            "1",
+            "STREAMS",
+            STREAM,
+            ">",
+        ])? {
             Answer::Nothing => Ok(false),
-            // The answer lists streams; each has a name and entries, and each entry an id and fields.
+            // The answer lists streams; each has a name and entries, and each entry an id and
+            // fields.
             answer => {
-                self.task = answer.at(&[0, 1, 0, 0]).with_context(|| format!("Redis answers {answer:?}"))?.to_owned();
+                self.task = answer
+                    .at(&[0, 1, 0, 0])
+                    .with_context(|| format!("Redis answers {answer:?}"))?
+                    .to_owned();
                 Ok(true)
             }
         }

@@ -26,7 +26,8 @@ use crate::state::workflow::Spent;
 
 /// Least time between saves of marked checkpoints; those that come faster are saved with the next.
 const BETWEEN_CHECKPOINTS: Duration = Duration::from_millis(200);
-/// Time before the end of the task's own time at which its try is ended, to fail it before its lease is over.
+/// Time before the end of the task's own time at which its try is ended, to fail it before its
+/// lease is over.
 const MARGIN: Duration = Duration::from_secs(5);
 /// Most bytes in an environment variable: arguments and environment share what the system allows.
 const VARIABLE: usize = 16 << 10;
@@ -61,8 +62,11 @@ impl Worker {
                 (Log::none(), None)
             }
         };
-        let (checkout, agent, now, head) = (self.checkout.clone(), self.agent.clone(), self.shop.now(), before.clone());
-        let there = tokio::task::spawn_blocking(move || checkout.be_there(agent.as_str(), now, &head)).await;
+        let (checkout, agent, now, head) =
+            (self.checkout.clone(), self.agent.clone(), self.shop.now(), before.clone());
+        let there =
+            tokio::task::spawn_blocking(move || checkout.be_there(agent.as_str(), now, &head))
+                .await;
         match there.map_err(anyhow::Error::from).and_then(|there| there) {
             Ok(problem) => self.shop.tell_problem(problem),
             Err(error) => {
@@ -74,7 +78,11 @@ impl Worker {
         let mut output = Output::new(log);
         let ended = match Child::start(&assignment).await {
             Ok(child) => self.follow(child, held, number, until, &mut output).await,
-            Err(error) => (End::NotStarted { reason: format!("its supervisor: {error}") }, Printed::default(), None),
+            Err(error) => (
+                End::NotStarted { reason: format!("its supervisor: {error}") },
+                Printed::default(),
+                None,
+            ),
         };
         let (end, printed, cause) = ended;
         let tokens = printed.object.as_ref().map_or(0, tokens);
@@ -90,7 +98,8 @@ impl Worker {
             // A command that is told to end may well exit without an error.
             (Some(Cause::Interruption), End::Exit(_)) => Tried::Interrupted,
             (Some(Cause::Timeout(after)), End::Exit(_)) => {
-                let message = format!("no end within {} s\n{}", after.as_secs_f64(), printed.last_lines);
+                let message =
+                    format!("no end within {} s\n{}", after.as_secs_f64(), printed.last_lines);
                 Tried::Failed(Failure::new(Category::Timeout, message.trim_end()))
             }
             (None, End::Exit(exit)) => match Failure::of(exit, &printed) {
@@ -100,7 +109,10 @@ impl Worker {
             (Some(Cause::Interruption), End::Lost) => Tried::Interrupted,
             (Some(Cause::Spent), End::Exit(_) | End::Lost) => Tried::Spent,
             (_, End::Lost) => {
-                let message = format!("what runs the command was ended by somebody else\n{}", printed.last_lines);
+                let message = format!(
+                    "what runs the command was ended by somebody else\n{}",
+                    printed.last_lines
+                );
                 Tried::Failed(Failure::new(Category::Transient, message))
             }
         };
@@ -115,7 +127,8 @@ impl Worker {
     async fn done(&self, task: &Task, before: &Before, printed: Printed) -> Tried {
         let (checkout, before) = (self.checkout.clone(), before.clone());
         let (subject, id) = (task.headline().to_owned(), task.id.to_string());
-        let looked = tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await;
+        let looked =
+            tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await;
         match looked.map_err(anyhow::Error::from).and_then(|changes| changes) {
             Ok((changes, problem)) => {
                 self.shop.tell_problem(problem);
@@ -125,7 +138,8 @@ impl Worker {
         }
     }
 
-    /// When the task's own time is over for this worker: early enough to fail it before its lease ends.
+    /// When the task's own time is over for this worker: early enough to fail it before its lease
+    /// ends.
     fn until(&self, task: &Task) -> Option<Instant> {
         let (open, seconds) = (task.open_attempt()?, task.timeout_seconds?);
         let whole = Duration::from_secs(u64::from(seconds));
@@ -134,7 +148,14 @@ impl Worker {
         Some(Instant::now() + whole.saturating_sub(MARGIN.min(whole / 2)).saturating_sub(gone))
     }
 
-    fn assignment(&self, task: &Task, held: &Held, number: u32, handoff: &Value, lock: Option<PathBuf>) -> Assignment {
+    fn assignment(
+        &self,
+        task: &Task,
+        held: &Held,
+        number: u32,
+        handoff: &Value,
+        lock: Option<PathBuf>,
+    ) -> Assignment {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
         let kept = || task.kept.as_deref().map(|kept| Value::Object(kept.clone()));
         let input = json!({
@@ -149,7 +170,10 @@ impl Worker {
             "attempts": task.attempts,
             "bundle": self.shop.settings.handed.input(),
         });
-        let mark = lock.as_deref().and_then(|lock| std::fs::metadata(lock).ok()).map(|lock| supervise::mark(&lock));
+        let mark = lock
+            .as_deref()
+            .and_then(|lock| std::fs::metadata(lock).ok())
+            .map(|lock| supervise::mark(&lock));
         let run = format!("{}{}-{}-{number}", mark.unwrap_or_default(), self.shop.run, held.task);
         let path = task.path.clone().unwrap_or_default();
         let variables = [
@@ -169,21 +193,29 @@ impl Worker {
             (git::WORKTREE, self.checkout.root().to_string_lossy().into_owned()),
         ];
         let handed = self.shop.settings.handed.variables();
-        let variable = |(name, value): (&str, String)| (name.to_owned(), bounded(&value, VARIABLE).replace('\0', " "));
+        let variable = |(name, value): (&str, String)| {
+            (name.to_owned(), bounded(&value, VARIABLE).replace('\0', " "))
+        };
         Assignment {
             command: self.command(),
-            environment: variables.into_iter().chain(handed).map(variable).collect::<BTreeMap<_, _>>(),
+            environment: variables
+                .into_iter()
+                .chain(handed)
+                .map(variable)
+                .collect::<BTreeMap<_, _>>(),
             directory: self.checkout.directory().to_owned(),
             lock,
             input: input.to_string() + "\n",
         }
     }
 
-    /// The command to run. A program named by a relative path is taken from the agent's own directory if it exists
-    /// there.
+    /// The command to run. A program named by a relative path is taken from the agent's own
+    /// directory if it exists there.
     fn command(&self) -> Vec<String> {
         let mut command = self.shop.settings.command.clone();
-        let is_path = |program: &&mut String| program.contains('/') && !Path::new(program.as_str()).is_absolute();
+        let is_path = |program: &&mut String| {
+            program.contains('/') && !Path::new(program.as_str()).is_absolute()
+        };
         if let Some(program) = command.first_mut().filter(is_path)
             && !self.checkout.directory().join(program.as_str()).exists()
             && let Some(found) = self.shop.settings.current.join(program.as_str()).to_str()
@@ -219,7 +251,9 @@ impl Worker {
             if seen >= Urgency::Cut && seen > ordered {
                 ordered = seen;
                 cause = cause.or(Some(Cause::Interruption));
-                child.order(if seen == Urgency::Kill { Order::Kill } else { Order::Terminate }).await;
+                child
+                    .order(if seen == Urgency::Kill { Order::Kill } else { Order::Terminate })
+                    .await;
             }
             let is_due = || last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS);
             if unsaved && writing.is_none() && is_due() {
@@ -274,7 +308,9 @@ impl Worker {
     fn keep(&self, marked: Vec<Marked>, output: &mut Output) -> bool {
         let mut kept = false;
         for one in marked {
-            let one = one.and_then(|state| self.shop.ledger.borrow_mut().keep(&self.agent, state, self.shop.now()));
+            let one = one.and_then(|state| {
+                self.shop.ledger.borrow_mut().keep(&self.agent, state, self.shop.now())
+            });
             match one {
                 Ok(()) => kept = true,
                 Err(reason) => output.note(&format!("a checkpoint was not kept: {reason}")),
@@ -285,16 +321,21 @@ impl Worker {
 
     async fn save_kept(&self, held: &Held) {
         match self.save(Some(held), Spent::default()).await {
-            Ok(()) => self.shop.show.tell(&Event::Checkpoint { agent: &self.agent, task: &held.task }),
+            Ok(()) => {
+                self.shop.show.tell(&Event::Checkpoint { agent: &self.agent, task: &held.task })
+            }
             Err(error) => {
-                self.shop.tell_problem(Some(format!("{}: a checkpoint was not kept: {error:#}", held.task)));
+                self.shop.tell_problem(Some(format!(
+                    "{}: a checkpoint was not kept: {error:#}",
+                    held.task
+                )));
             }
         }
     }
 }
 
-/// A write to the board while the command runs. Nothing waits for it: somebody may hold the board's lock, and the
-/// command must still be ended in time.
+/// A write to the board while the command runs. Nothing waits for it: somebody may hold the board's
+/// lock, and the command must still be ended in time.
 type Writing<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 async fn written(writing: &mut Option<Writing<'_>>) {
