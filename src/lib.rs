@@ -35,7 +35,7 @@
 // | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
 // | sessions and runs: who runs one, where, and who receives its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
 // | discoveries, and who is handed them | `state::discovery` |
-// | how calls become durable, waiting, presence | `participant`: `handle` (the way in), `message`, `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`, `regain`), `opening` and `board` (start, catch-up), `lock`, `presence`, `feed`, `archive` (the past), `upkeep` |
+// | how calls become durable, waiting, presence | `participant`: `handle` (the way in), `message`, `beside` (long reads), `writer` (`messages`, `batch`, `round`, `regain`), `opening` and `board` (start, catch-up), `lock`, `presence`, `feed`, `archive` (the past), `upkeep` |
 // | what the state file is called | `config`, `statefile`: `home`; `participant`: `naming` (agreement, renaming) |
 // | what happens to a damaged or deleted board | `participant`: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 // | what a plan may look like | `plan`: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for parents |

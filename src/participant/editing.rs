@@ -37,11 +37,6 @@ pub(super) struct Edits {
 }
 
 impl Edits {
-    /// Whether an edit has been read, which the next commit adopts or rejects.
-    pub(super) fn is_to_be_decided(&self) -> bool {
-        self.examined.is_some()
-    }
-
     /// Looks at the file in the state file's place, and at those that are kept. Returns whether the
     /// lock is needed.
     pub(super) fn look(

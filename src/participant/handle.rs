@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -14,12 +14,11 @@ use tokio::task::spawn_blocking;
 use tracing::Instrument;
 
 use super::caller::Caller;
-use super::error::{BoardError, CallError};
+use super::error::{BoardError, CallError, overloaded};
 use super::feed::Feed;
 use super::message::{Answer, Message, Past, Queued, add_warning, send_surely};
 use super::metrics::{self, Form, Metrics};
 use super::options::{Options, Stay};
-use super::solo::Solo;
 use super::whereabouts::{self, Site};
 use super::writer::Writer;
 use crate::ops::{
@@ -33,7 +32,6 @@ use crate::state::snapshot::SnapshotName;
 /// A way to call the board; clones share one replica.
 #[derive(Clone)]
 pub struct Handle {
-    solo: Arc<Solo>,
     /// Turns of the long reads that are made beside the writer.
     beside: Arc<Semaphore>,
     pub(super) feed: Arc<Feed>,
@@ -154,8 +152,7 @@ impl Handle {
         let turn = self.beside.acquire().await.map_err(|_| BoardError::Ended)?;
         let snapshot = {
             let (reply, answer) = oneshot::channel();
-            let _under_way = self.solo.enter();
-            self.solo.send(Message::Snapshot(reply))?;
+            self.send(Message::Snapshot(reply))?;
             answer.await.map_err(|_| BoardError::Ended)??
         };
         let caller = caller.clone();
@@ -183,8 +180,7 @@ impl Handle {
             let (prepared, fetched) = (Arc::clone(&prepared), fetched.take());
             let queued =
                 Queued { prepared, caller: caller.clone(), site: shown, reply, entered, fetched };
-            let _under_way = self.solo.enter();
-            self.solo.submit(queued, &caller.gone).await?;
+            self.send(Message::Call(queued))?;
             let answer = select! {
                 biased;
                 () = caller.gone.cancelled() => return Err(CallError::Gone),
@@ -247,18 +243,34 @@ impl Handle {
         F: FnOnce(&State) -> T + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        // While this is under way, no call that comes later overtakes it.
-        let _under_way = self.solo.enter();
-        self.solo.send(Message::Look(Box::new(move |state| drop(reply.send(state.map(read))))))?;
+        self.send(Message::Look(Box::new(move |state| drop(reply.send(state.map(read))))))?;
         answer.await.map_err(|_| BoardError::Ended)?
+    }
+
+    fn send(&self, message: Message) -> Result<(), BoardError> {
+        self.last.sender.try_send(message).map_err(|error| match error {
+            TrySendError::Full(_) => overloaded(),
+            TrySendError::Disconnected(_) => BoardError::Ended,
+        })
     }
 
     /// Up to `limit` events after `seq`.
     pub(super) async fn history(&self, seq: u64, limit: usize) -> Result<Past, CallError> {
         let (reply, answer) = oneshot::channel();
-        let _under_way = self.solo.enter();
-        self.solo.send(Message::History { seq, limit, reply })?;
+        self.send(Message::History { seq, limit, reply })?;
         answer.await.map_err(|_| BoardError::Ended)?
+    }
+}
+
+/// Ends the process if the writer's thread panics, so that a client or supervisor starts another.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            tracing::error!("the writer panicked; what was acknowledged is in the journal");
+            std::process::abort();
+        }
     }
 }
 
@@ -271,12 +283,11 @@ pub fn spawn(options: Options) -> Handle {
     let leaving = (options.stay != Stay::Brief).then(|| Mutex::new(leaving));
     let dir = Arc::from(options.dir.as_path());
     let shared = (Arc::clone(&feed), Arc::clone(&metrics));
-    let writer = Writer::new(options, sender.clone(), shared);
-    let solo = Arc::new(Solo::new(writer, sender.clone()));
-    let served = Arc::clone(&solo);
+    let writer = Writer::new(options, sender.clone(), receiver, shared);
     let started = thread::Builder::new().name("writer".to_owned()).spawn(move || {
-        served.serve(receiver);
-        drop(alive);
+        let panics = AbortOnPanic;
+        writer.serve();
+        drop((panics, alive));
     });
     if let Err(error) = &started {
         // The receiver is gone with the thread, so every call will say that the writer has ended.
@@ -285,5 +296,5 @@ pub fn spawn(options: Options) -> Handle {
     let last =
         Arc::new(Stop { sender, leaving, writer: started.ok().map(|one| one.thread().id()) });
     let beside = Arc::new(Semaphore::new(limit::READING.max));
-    Handle { solo, beside, feed, metrics, dir, last }
+    Handle { beside, feed, metrics, dir, last }
 }

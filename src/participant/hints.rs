@@ -76,9 +76,9 @@ mod tests {
     fn hint_for_which_there_was_no_room_is_given_with_the_next_change() {
         let (writer, queue) = sync_channel(1);
         let hint = Hint::default();
-        writer.try_send(Message::Sooner).unwrap();
+        writer.try_send(Message::Settled).unwrap();
         hint.give(&writer);
-        assert!(matches!(queue.try_recv(), Ok(Message::Sooner)));
+        assert!(matches!(queue.try_recv(), Ok(Message::Settled)));
         hint.give(&writer);
         assert!(matches!(queue.try_recv(), Ok(Message::Changed)));
     }

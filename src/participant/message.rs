@@ -43,8 +43,6 @@ pub(crate) enum Message {
     Examined(Examined),
     /// The syncer has an outcome to report.
     Settled,
-    /// Wakes the thread, because something is due sooner than it would wake by itself.
-    Sooner,
     /// Parked calls are answered now with what there is, and no call is parked any more.
     StopWaiting,
     Stop,

@@ -1,8 +1,7 @@
 //! A participant: one process's replica of the board, and the one way in which calls reach it.
 //!
-//! [`spawn`] starts the writer's thread. Every call goes to it through a [`Handle`], or is done on
-//! the caller's own thread if it is the only one, and returns when what it did is durable and shown
-//! in the state file.
+//! [`spawn`] starts the writer's thread. Every call goes to it through a [`Handle`], and returns when
+//! what it did is durable and shown in the state file.
 
 pub mod archive;
 mod beside;
@@ -30,7 +29,6 @@ mod options;
 pub mod presence;
 pub mod recovery;
 mod runs;
-mod solo;
 mod syncer;
 mod upkeep;
 mod vanished;

@@ -1,6 +1,5 @@
-//! The writer keeps this process's replica and takes every operation down the one commit path. It
-//! runs on a thread of its own, except that a lone caller takes its turn on the thread that it
-//! calls from, see [`Solo`](super::solo::Solo).
+//! The writer keeps this process's replica and takes every operation down the one commit path, on a
+//! thread of its own.
 //!
 //! Writing calls gather while the writer waits for the lock, or while a batch is open, and are
 //! committed together (group commit). Reads are answered from the replica after it has caught up,
@@ -18,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use notify::RecommendedWatcher;
@@ -95,14 +94,11 @@ pub(crate) struct Writer {
     /// When a parked call or a feed listener was last waiting.
     listened_at: Option<Instant>,
     queue: VecDeque<Queued>,
-    /// The message channel, lent for a turn on the writer's own thread; none on a caller's.
-    messages: Option<Receiver<Message>>,
+    messages: Receiver<Message>,
     /// Messages that came while a batch was open and do not belong in it.
     put_off: Vec<Message>,
     /// What is committed and not yet answered.
     rounds: Rounds,
-    /// When the writer's thread wakes without a message, if it does.
-    wakes_at: Option<Instant>,
     /// Number of calls answered since `callers` was last counted.
     answered: usize,
     /// Estimated number of concurrent callers: the calls answered in the last turn, and those held
@@ -139,10 +135,6 @@ pub(crate) struct Writer {
     unshown: Option<String>,
     /// Whether calls are no longer parked.
     hurried: bool,
-    /// Whether this turn is on a caller's thread, which must not be held up for seconds.
-    visits: bool,
-    /// Whether this turn left such slow work to the writer's thread.
-    pub(super) is_left: bool,
     /// Cloned by each call that is asking the archive, so that its reference count tells how many
     /// there are.
     fetching: Arc<()>,
@@ -158,6 +150,7 @@ impl Writer {
     pub(super) fn new(
         options: Options,
         sender: SyncSender<Message>,
+        messages: Receiver<Message>,
         shared: (Arc<Feed>, Arc<Metrics>),
     ) -> Self {
         let (feed, metrics) = shared;
@@ -194,10 +187,9 @@ impl Writer {
             hint: Hint::default(),
             listened_at: None,
             queue: VecDeque::new(),
-            messages: None,
+            messages,
             put_off: Vec::new(),
             rounds: Rounds::default(),
-            wakes_at: None,
             answered: 0,
             callers: 0,
             waiting: Waiting::default(),
@@ -213,8 +205,6 @@ impl Writer {
             unwatched: None,
             unshown: None,
             hurried: false,
-            visits: false,
-            is_left: false,
             fetching: Arc::default(),
             upkeep: Upkeep::default(),
             has_returned: false,
@@ -225,7 +215,7 @@ impl Writer {
 
     /// Shows that this process lives, before its first call too: others must write nothing that it
     /// cannot read.
-    pub(super) fn show_life(&mut self) {
+    fn show_life(&mut self) {
         if Board::exists(&self.dir)
             && let Err(error) = self.show_presence()
         {
@@ -233,26 +223,27 @@ impl Writer {
         }
     }
 
-    /// How long the thread may now wait for a message; `None` for ever.
-    pub(super) fn note_patience(&mut self) -> Option<Duration> {
-        let patience = self.patience();
-        self.wakes_at = patience.map(|patience| Instant::now() + patience);
-        patience
+    /// Handles messages, and what is due by time, until it is told to stop.
+    pub(super) fn serve(mut self) {
+        self.show_life();
+        loop {
+            let received = match self.patience() {
+                Some(patience) => self.messages.recv_timeout(patience),
+                None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let goes_on = match received {
+                Ok(message) => self.turn(Some(message)),
+                Err(RecvTimeoutError::Timeout) => self.turn(None),
+                Err(RecvTimeoutError::Disconnected) => false,
+            };
+            if !goes_on {
+                return self.stop();
+            }
+        }
     }
 
-    /// Handles the message that came and everything that is due. Returns the channel, unless it is
-    /// time to stop.
-    pub(super) fn turn(
-        &mut self,
-        received: Option<Message>,
-        messages: Receiver<Message>,
-    ) -> Option<Receiver<Message>> {
-        self.messages = Some(messages);
-        let goes_on = self.turn_with_messages(received);
-        self.messages.take().filter(|_| goes_on)
-    }
-
-    fn turn_with_messages(&mut self, received: Option<Message>) -> bool {
+    /// Handles the message that came and everything that is due. False when it is time to stop.
+    fn turn(&mut self, received: Option<Message>) -> bool {
         if !self.hear(received) || self.rounds.has_company && !self.gather() {
             return false;
         }
@@ -264,48 +255,8 @@ impl Writer {
         true
     }
 
-    /// Whether nothing is under way or expected but the call that has just come, so that its caller
-    /// may take a turn. A brief process never is: it waits for other processes' rounds on the
-    /// thread that it runs on.
-    pub(super) fn is_idle(&self) -> bool {
-        let waits_for_lock = self.locker.as_ref().is_none_or(|locker| locker.waiting);
-        self.board.is_some()
-            && self.stay != Stay::Brief
-            && self.callers <= 1
-            && self.queue.is_empty()
-            && self.put_off.is_empty()
-            && !waits_for_lock
-            && !self.rounds.is_owed()
-            && !self.rounds.is_under_way()
-            && self.failed_at.is_none()
-            && self.unshown.is_none()
-            && !self.edits.is_to_be_decided()
-    }
-
-    /// Takes a turn on the thread of a lone caller, while the writer's own thread sleeps. Returns
-    /// whether that thread must be woken: because something was left to it, or is due sooner
-    /// than it would wake.
-    pub(super) fn turn_alone(&mut self, call: Queued) -> bool {
-        self.visits = true;
-        self.take(Message::Call(call));
-        self.attend();
-        self.count_callers();
-        self.visits = false;
-        let due_at = self.patience().map(|patience| Instant::now() + patience);
-        let is_sooner =
-            due_at.is_some_and(|due_at| self.wakes_at.is_none_or(|wakes_at| due_at < wakes_at));
-        std::mem::take(&mut self.is_left) || is_sooner
-    }
-
-    /// Whether work that may take seconds must not be done in this turn; if so, notes that it was
-    /// left to the writer's thread.
-    pub(super) fn leaves_it(&mut self) -> bool {
-        self.is_left |= self.visits;
-        self.visits
-    }
-
     /// Completes everything owed, and then ends this process's presence on the board.
-    pub(super) fn stop(&mut self) {
+    fn stop(&mut self) {
         self.settle_here();
         self.presence = None;
     }
@@ -375,7 +326,6 @@ impl Writer {
                     }
                     self.show_again();
                 }
-                Err(_) if self.is_left => return,
                 Err(error) => tracing::warn!(%error, "the board could not be read"),
             }
             self.try_to_show();
@@ -827,8 +777,6 @@ impl Writer {
                     self.advance();
                 }
             }
-            // The calls are still in the queue.
-            Err(_) if self.is_left && answers.is_empty() => {}
             Err(error) => {
                 let error = Arc::new(error);
                 for (reply, _) in answers {

@@ -1,23 +1,18 @@
 //! Agents whose processes die, fall silent, or lose their replies.
 
-use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
-use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant, SystemTime};
 
-use callboard::clock::{Clock, ManualClock};
+use callboard::clock::ManualClock;
 use callboard::ops::EventFilter;
 use callboard::participant::{self, Caller, Handle, Options, Stay};
 use callboard::state::event::Event;
 use callboard::state::time::Timestamp;
-use rustix::fs::{CWD, RenameFlags};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -624,91 +619,8 @@ fn nobody_goes_on_waiting_because_the_queue_was_full_when_it_was_to_end() {
     });
 }
 
-/// A clock that remembers which threads have read it.
-#[derive(Clone)]
-struct WatchedClock(ManualClock, Arc<Mutex<HashSet<ThreadId>>>);
-
-impl Clock for WatchedClock {
-    fn wall(&self) -> Timestamp {
-        self.0.wall()
-    }
-
-    fn kernel_wall(&self) -> Timestamp {
-        self.0.kernel_wall()
-    }
-
-    fn since_boot(&self) -> i64 {
-        self.1.lock().unwrap().insert(thread::current().id());
-        self.0.since_boot()
-    }
-
-    fn slept(&self) -> i64 {
-        self.0.slept()
-    }
-
-    fn boot(&self) -> &str {
-        self.0.boot()
-    }
-}
-
-/// A participant whose clock notes the threads that read it.
-fn watched(board: &Board, inside: &Inside) -> (Handle, Arc<Mutex<HashSet<ThreadId>>>) {
-    let threads = Arc::default();
-    let handle = participant::spawn(Options {
-        dir: board.dir().to_owned(),
-        state_file: None,
-        stay: Stay::Lasting,
-        forbidden: None,
-        unasked: None,
-        unwritable: None,
-        clock: Box::new(WatchedClock(inside.clock.clone(), Arc::clone(&threads))),
-        seed: 1,
-        worktree: None,
-    });
-    was_here(&threads);
-    (handle, threads)
-}
-
-/// Whether this thread has read the clock since the last call of this function.
-fn was_here(threads: &Mutex<HashSet<ThreadId>>) -> bool {
-    std::mem::take(&mut *threads.lock().unwrap()).contains(&thread::current().id())
-}
-
-/// Calls until the participant serves calls on the caller's thread. Slow work there would end that
-/// for a while.
-fn be_alone(inside: &Inside, handle: &Handle, threads: &Mutex<HashSet<ThreadId>>) {
-    let served_here = || {
-        inside.ok(handle, "create_task", json!({"description": "d"}));
-        was_here(threads)
-    };
-    let alone = (0..1_000).find(|_| served_here() && served_here());
-    assert!(alone.is_some(), "the caller was never alone");
-}
-
 #[test]
-fn lone_caller_is_served_on_its_own_thread_and_several_in_their_order_on_the_writers() {
-    let (board, inside) = (Board::new(), Inside::new());
-    let (handle, threads) = watched(&board, &inside);
-    let create = |id: &str, dependencies: Value| {
-        let (handle, caller) = (&handle, Caller::default());
-        let task = json!({"id": id, "description": "d", "dependencies": dependencies});
-        async move { handle.call("create_task", task, &caller).await }
-    };
-    inside.runtime.block_on(create("first", json!([]))).unwrap();
-    assert!(!was_here(&threads), "the board was made on the caller's thread");
-    be_alone(&inside, &handle, &threads);
-
-    let (one, two, three) =
-        (create("a", json!([])), create("b", json!(["a"])), create("c", json!(["b"])));
-    let together = inside.runtime.block_on(async { tokio::join!(one, two, three) });
-    assert!(together.0.is_ok() && together.1.is_ok() && together.2.is_ok(), "{together:?}");
-    assert!(!was_here(&threads), "one of several was served as if it were alone");
-    drop(handle);
-    board.assert_file_is_the_replay();
-}
-
-#[test]
-fn what_a_client_sends_at_once_is_done_in_its_order_by_a_process_that_was_alone() {
+fn what_a_client_sends_at_once_is_done_in_its_order() {
     let board = Board::new();
     let mut client = board.mcp();
     for number in 0..20 {
@@ -731,38 +643,7 @@ fn what_a_client_sends_at_once_is_done_in_its_order_by_a_process_that_was_alone(
 }
 
 #[test]
-fn lone_caller_does_not_put_a_deleted_board_back_on_its_own_thread() {
-    for tool in ["create_task", "get_status"] {
-        let (board, inside) = (Board::new(), Inside::new());
-        let (handle, threads) = watched(&board, &inside);
-        be_alone(&inside, &handle, &threads);
-        let empty = board.base().join("empty");
-        fs::DirBuilder::new().mode(0o700).create(&empty).unwrap();
-        let lock = fs::OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(0o600)
-            .open(empty.join("lock"))
-            .unwrap();
-        lock.lock().unwrap();
-        rustix::fs::renameat_with(CWD, &empty, CWD, board.dir(), RenameFlags::EXCHANGE).unwrap();
-        let arguments = if tool == "get_status" { json!({}) } else { json!({"description": "e"}) };
-        let caller = Caller::default();
-        let call = handle.call(tool, arguments, &caller);
-        // A call that blocked the thread would wait for something that only this thread can do.
-        let unlock = async {
-            tokio::task::yield_now().await;
-            tokio::task::yield_now().await;
-            drop(lock);
-        };
-        let (answer, ()) = inside.runtime.block_on(async { tokio::join!(call, unlock) });
-        answer.unwrap_or_else(|error| panic!("{tool}: {error}"));
-        assert!(board.file("journal.db").exists());
-    }
-}
-
-#[test]
-fn lone_caller_overtakes_no_listener_that_began_before_it() {
+fn call_overtakes_no_listener_that_began_before_it() {
     let (board, inside) = (Board::new(), Inside::new());
     let handle = inside.participant(&board, Stay::Lasting, 1);
     for number in 0..20 {

@@ -1,14 +1,13 @@
 //! Reads: what is answered from the replica and records nothing.
 
 use std::sync::Arc;
-use std::sync::mpsc::TrySendError;
 use std::time::Instant;
 
 use super::Writer;
 use crate::ops::{self, History};
 use crate::participant::archive::BoardArchive;
 use crate::participant::beside::Snapshot;
-use crate::participant::error::{BoardError, CallError, overloaded};
+use crate::participant::error::{BoardError, CallError};
 use crate::participant::feed::Item;
 use crate::participant::message::{Look, Message, Past, Queued, answer_one};
 use crate::participant::opening;
@@ -28,9 +27,6 @@ impl Writer {
             }
             Err(error) => Err(CallError::Failed(error)),
         };
-        if self.is_left {
-            return self.leave(call);
-        }
         if let Err(error) = answer {
             return answer_one(call.reply, Err(error));
         }
@@ -48,15 +44,6 @@ impl Writer {
         let mut answers = vec![(call.reply, answer)];
         self.report_in(&mut answers);
         answers.into_iter().for_each(|(reply, answer)| self.answer_read(reply, answer));
-    }
-
-    /// Leaves the call to the writer's thread.
-    fn leave(&self, call: Queued) {
-        if let Err(TrySendError::Full(Message::Call(call))) =
-            self.sender.try_send(Message::Call(call))
-        {
-            answer_one(call.reply, Err(overloaded().into()));
-        }
     }
 
     /// Brings the replica up to date, if there is a board.
@@ -132,9 +119,6 @@ impl Writer {
             return answer_one(call.reply, Err(BoardError::Forbidden(reason.clone()).into()));
         }
         let opened = self.open(false).and_then(|()| self.look_again().map_err(Arc::new));
-        if self.is_left {
-            return self.leave(call);
-        }
         if let Err(error) = opened {
             return answer_one(call.reply, Err(CallError::Failed(error)));
         }

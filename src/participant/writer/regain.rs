@@ -91,9 +91,6 @@ impl Writer {
                 Err(error)
                     if self.unwritable.is_none() && (can_be_regained(&error) || self.is_gone()) =>
                 {
-                    if self.leaves_it() {
-                        return Err(error);
-                    }
                     self.regain()?;
                 }
                 caught_up => return caught_up,

@@ -416,9 +416,6 @@ impl Writer {
                 board.give_up(prepared);
             }
             board.lock.release_state_file();
-            if settled.is_ok() && self.leaves_it() {
-                return;
-            }
             let settled = settled.and(self.regain_if_gone());
             // If the files could not be checked and are there all the same, the board was not put
             // back, so the state file does not show this round.
