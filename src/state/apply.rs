@@ -513,7 +513,6 @@ impl State {
     ) -> Result<(), Absent> {
         let absent = || Absent(format!("task {id}"));
         let ordinal = self.ordinal_of(id).ok_or_else(absent)?;
-        self.recent.note(ordinal);
         let mut task = Task::clone(self.tasks.get(ordinal).ok_or_else(absent)?);
         edit(&mut task);
         self.put_task(ordinal, Some(Arc::new(task)));

@@ -104,7 +104,6 @@ impl State {
             }
             let overlaps = self.overlaps_of(task, agent, 1, &mut effort);
             if overlaps.is_empty() && !effort.is_spent() {
-                self.recent.note(ordinal);
                 return Some(task);
             }
             first = first.or(Some(task));

@@ -61,7 +61,6 @@ pub mod workflow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::{HashMap, HashMapExt};
 
@@ -92,7 +91,6 @@ pub struct State {
     board: Arc<Board>,
     tasks: Table<Arc<Task>>,
     ordinals: HashMap<TaskId, Ordinal>,
-    recent: Recent,
     agents: BTreeMap<AgentId, Arc<Agent>>,
     discoveries: BTreeMap<Ordinal, Arc<Discovery>>,
     messages: BTreeMap<Ordinal, Arc<Message>>,
@@ -115,28 +113,6 @@ pub struct State {
     undo: Vec<Undo>,
     /// What has changed since `take_changed`, without what can still be rolled back.
     changed: Changed,
-}
-
-/// The task that was picked or changed last. What comes next is mostly about it, and finding it by
-/// its id again costs a claim on a large board two cache misses. Only a hint: nothing depends on
-/// who sees it when.
-#[derive(Debug, Default)]
-struct Recent(AtomicU64);
-
-impl Recent {
-    fn get(&self) -> Ordinal {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn note(&self, ordinal: Ordinal) {
-        self.0.store(ordinal, Ordering::Relaxed);
-    }
-}
-
-impl Clone for Recent {
-    fn clone(&self) -> Self {
-        Self(AtomicU64::new(self.get()))
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -201,7 +177,6 @@ impl State {
             board: Arc::new(board),
             tasks: Table::default(),
             ordinals: HashMap::new(),
-            recent: Recent::default(),
             agents: BTreeMap::new(),
             discoveries: BTreeMap::new(),
             messages: BTreeMap::new(),
@@ -343,11 +318,7 @@ impl State {
     }
 
     fn ordinal_of(&self, id: &TaskId) -> Option<Ordinal> {
-        let recent = self.recent.get();
-        match self.tasks.get(recent) {
-            Some(task) if task.id == *id => Some(recent),
-            _ => self.ordinals.get(id).copied(),
-        }
+        self.ordinals.get(id).copied()
     }
 
     /// Live tasks created after `id`; all if `id` is not live.
