@@ -40,7 +40,6 @@ use crate::private;
 use crate::state::event::Recorded;
 use crate::state::run::rows::Rows;
 pub use compaction::{BLOCK, Block};
-use room::Room;
 pub use salvage::{REMADE, set_aside};
 
 pub const FILE_NAME: &str = "journal.db";
@@ -158,7 +157,6 @@ pub struct SqliteJournal {
     has_failed: Cell<bool>,
     /// Estimated size of the events that were read or written, in bytes.
     passed: Cell<u64>,
-    room: Room,
 }
 
 impl SqliteJournal {
@@ -183,7 +181,6 @@ impl SqliteJournal {
             durable: Cell::default(),
             has_failed: Cell::default(),
             passed: Cell::default(),
-            room: Room::in_log(beside(&path, "-wal")),
         };
         let opened = journal.check_format().and_then(|found| journal.bring_up(found));
         opened.map_err(|error| unreadable(&path, error))?;
@@ -445,7 +442,6 @@ impl SqliteJournal {
             self.settled(link.seq);
         }
         take_log_in_at_end(&self.connection, true);
-        self.room.make();
         Ok(())
     }
 

@@ -1,3 +1,4 @@
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -442,15 +443,18 @@ fn journal_of_format_1_is_brought_up_and_loses_nothing() {
     assert_eq!(SqliteJournal::open(dir.path()).unwrap().head().unwrap(), 4);
 }
 
+/// An older build appended zeros to the log, in which it then wrote.
 #[test]
-fn log_with_room_is_read_after_a_crash_and_taken_in() {
+fn log_with_zeros_at_its_end_is_read_after_a_crash_and_taken_in() {
     let (dir, mut journal) = sample();
+    let log = beside(&dir.path().join(FILE_NAME), "-wal");
     for seq in 4..=200 {
         journal.append(seq - 1, &batch("b"), &[plan(seq, "one more", None)]).expect("an event");
+        if seq.is_multiple_of(90) {
+            let mut log = fs::OpenOptions::new().append(true).open(&log).expect("a log");
+            log.write_all(&[0; 64 << 10]).expect("zeros");
+        }
     }
-    let log = beside(&dir.path().join(FILE_NAME), "-wal");
-    let length = fs::metadata(&log).expect("a log").len();
-    assert!(length.is_multiple_of(64 << 10), "{length} bytes");
     // As a crash leaves it: copied while it is open.
     let left = tempfile::tempdir().expect("a temporary directory");
     for name in [FILE_NAME.to_owned(), format!("{FILE_NAME}-wal")] {
