@@ -26,11 +26,6 @@ impl Rendering {
         Ok(Self { compact })
     }
 
-    /// A rendering of JSON that is already compact.
-    pub(super) fn of_compact(json: String) -> Self {
-        Self { compact: json.into_bytes() }
-    }
-
     pub(super) fn value(&self) -> io::Result<Value> {
         Ok(serde_json::from_slice(&self.compact)?)
     }

@@ -99,7 +99,7 @@ impl Whole {
 }
 
 /// Appends the small fields of the board.
-fn push_small(board: &Rendering, text: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn push_small(board: &Rendering, text: &mut Vec<u8>) -> io::Result<()> {
     let Value::Object(fields) = board.value()? else { return Ok(()) };
     for (name, value) in fields.iter().filter(|(name, _)| !ELSEWHERE.contains(&name.as_str())) {
         Rendering::of(value)?.push_field(name, text);

@@ -8,9 +8,9 @@ use std::os::unix::fs::FileExt;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::first_part::FirstPart;
+use super::first_part::first_part;
 use super::header::Header;
-use super::layout::{self, FIELDS, FIRST, Field, Found, LaidOut, Layout, NEXT, ORDER, Span};
+use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
 use crate::clock::boot;
 use crate::state::State;
 use crate::state::changed::{Change, Entity};
@@ -50,9 +50,6 @@ type Place = (Field, u32);
 pub(crate) struct Books {
     layout: Option<Layout>,
     plan: Option<Plan>,
-    first_part: Option<FirstPart>,
-    /// The layout that was written last.
-    laid_out: Option<LaidOut>,
     slots: [Slots; FIELDS.len()],
     entries: HashMap<Entity, Entry>,
     /// The entities' part of the checksum.
@@ -381,14 +378,8 @@ impl Books {
             return Ok(None);
         }
         boot().clone_into(&mut layout.boot);
-        let laid_out = match self.laid_out.take().filter(|known| known.layout == layout) {
-            Some(known) => known,
-            None => LaidOut::of(&layout)?,
-        };
-        let first_part = FirstPart::known_or_of(self.first_part.take(), state.board())?;
-        let (text, checksum) = first_part.text(state.board(), &plan, &laid_out, self.total)?;
-        (self.plan, self.laid_out, self.first_part) =
-            (Some(plan), Some(laid_out), Some(first_part));
+        let (text, checksum) = first_part(state.board(), &plan, &layout, self.total)?;
+        self.plan = Some(plan);
         let head = filled(text, layout.head);
         let (board_id, seq) = (state.board().board_id.clone(), state.seq());
         let header = Header { board_id, seq, checksum, layout: layout.clone() };
@@ -551,11 +542,8 @@ impl Books {
             workflows: anywhere,
             tasks: anywhere,
         };
-        let first_part = FirstPart::of(state.board())?;
         // Measured with offsets that are as long as they can be.
-        layout.head = grained(
-            first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, 0)?.0.len() + HEAD_ROOM,
-        );
+        layout.head = grained(first_part(state.board(), &plan, &layout, 0)?.0.len() + HEAD_ROOM);
         let mut books = Self { known_after: state.seq(), ..Self::default() };
         let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
@@ -599,13 +587,10 @@ impl Books {
             }
             text.extend_from_slice(field.closing().as_bytes());
         }
-        let first = filled(
-            first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, books.total)?.0,
-            layout.head,
-        );
+        let first = filled(first_part(state.board(), &plan, &layout, books.total)?.0, layout.head);
         let first = first.ok_or_else(|| io::Error::other("the first fields have no room"))?;
         text[..first.len()].copy_from_slice(&first);
-        (books.layout, books.plan, books.first_part) = (Some(layout), Some(plan), Some(first_part));
+        (books.layout, books.plan) = (Some(layout), Some(plan));
         Ok((books, text))
     }
 

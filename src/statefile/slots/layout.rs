@@ -1,7 +1,6 @@
 //! The layout of a flat file, as its own `layout` field states it; and its slots, found again by
 //! their lines.
 
-use std::io;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,6 @@ use crate::state::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
     WorkflowId,
 };
-use crate::statefile::rendering::sum_of;
 
 /// The fields that hold entities, in the order in which the file has them: the one that grows
 /// without bound is the last.
@@ -119,7 +117,6 @@ impl Field {
 
 /// The `layout` field. Offsets and lengths in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(Default))]
 pub(crate) struct Layout {
     /// The generation of the arrangement: within one, slots are only added, and stay where they
     /// are.
@@ -283,21 +280,4 @@ fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
         serde_json::Deserializer::from_slice(id).into_iter::<std::borrow::Cow<'_, str>>();
     let id = texts.next()?.ok()?;
     Some((field.entity(&id), order))
-}
-
-/// A layout, its text in the file, and its number in the checksum. Kept, because most commits do
-/// not change it.
-#[derive(Debug)]
-#[cfg_attr(test, derive(Default))]
-pub(crate) struct LaidOut {
-    pub layout: Layout,
-    pub text: String,
-    pub sum: u128,
-}
-
-impl LaidOut {
-    pub(crate) fn of(layout: &Layout) -> io::Result<Self> {
-        let (text, sum) = (serde_json::to_string(layout)?, sum_of("layout", "", layout)?);
-        Ok(Self { layout: layout.clone(), text, sum })
-    }
 }
