@@ -27,20 +27,21 @@
 //
 // | to change | look at |
 // |---|---|
-// | a rule, a status, a limit | `state`: pure; `guard`, `claim`, `aging`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
-// | a kind of event, or a field in one or in the state file | `state::event`, with a line in `NEWER`; `state::level` has the rules, `participant::living` what each process knows |
+// | what is recorded of a thing | `state`: `task`, `agent`, `message` and the like, which no rule is in; `document` for all of it |
+// | a rule, a status, a limit | `state`: pure; `guard`, `claim`, `rank`, `parts`, `graph`, `deadline`, `room`, `limit`, and `apply` for what events mean |
+// | a kind of event, or a field in one or in the state file | `state::event`, with a line in `NEWER`; `state::level` has the rules, `needed` in it applies them; `participant::living` what each process knows |
 // | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname` |
-// | messages and file reservations | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |
+// | messages and file reservations | `state::inbox`, `state::holding` with `pattern`; `cli::guard` for hooks |
 // | what a tool takes, decides or answers | its file in `ops`; a new one is one file and one line in the list |
 // | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
-// | sessions and runs: who runs one, where, and who receives its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
-// | discoveries, and who is handed them | `state::discovery` |
+// | sessions and runs: who runs one, where, and who receives its end | `state::run` (`runner`, `follow`, `sessions`); `journal::sqlite` for their tables |
+// | discoveries, and which agents get them | `state::finding` |
 // | how calls become durable, waiting, presence | `participant`: `handle` (the way in), `message`, `beside` (long reads), `writer` (`messages`, `batch`, `round`, `regain`), `opening` and `board` (start, catch-up), `lock`, `presence`, `feed`, `archive` (the past), `upkeep` |
 // | what the state file is called | `config`, `statefile`: `home`; `participant`: `naming` (agreement, renaming) |
 // | what happens to a damaged or deleted board | `participant`: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
-// | what a plan may look like | `plan`: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for parents |
+// | what a plan may look like | `plan`: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for paths, `state::parts` for parents |
 // | what is read from and written for other tools | `exchange`: a file per format and a line in `FORMATS`; `reading` (checks), `view` (the board), `verify`; `cli::exchange` for their files |
-// | how far executions have come, and what they may spend | `state::workflow`; `artifact` for the files that work leaves |
+// | how far executions have come, and what they may spend | `state::progress`; `artifact` for the files that work leaves |
 // | what is on disk | `journal` (events in SQLite), `statefile` (the projection and older formats), `snapshot`, `bundle`; the last two are `sealed` files |
 // | how the state file looks | `statefile`: `whole` (the order of its fields), `derived` (what follows from the state), `head` |
 // | how the state file is written in place | `statefile`: `projection` (which form), on `flat` or `whole`; `slots` (what stands where: `layout`, `books`, `first_part`), `spare`, `lease` |

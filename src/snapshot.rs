@@ -10,14 +10,15 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::private::{Dir, Purpose};
 pub use crate::sealed::ReadError as SnapshotError;
 use crate::sealed::{self, LATEST};
 use crate::state::State;
 use crate::state::digest::sha256;
-use crate::state::snapshot::{
-    FORMAT, Head, Listed, Occasion, Problem, Snapshot, SnapshotName, Verification,
-};
+use crate::state::document::Document;
+use crate::state::snapshot::{FORMAT, Head, Listed, Occasion, Problem, SnapshotName, Verification};
 use crate::state::time::{MINUTE, Timestamp};
 
 pub const DIRECTORY: &str = "snapshots";
@@ -46,6 +47,13 @@ pub struct Taken {
     pub occasion: Occasion,
     pub label: Option<String>,
     pub journal_bytes: u64,
+}
+
+/// A snapshot's file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub head: Head,
+    pub state: Document,
 }
 
 /// The snapshots of the board in one directory.

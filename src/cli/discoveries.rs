@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::{Outcome, Session, print, read_input};
-use crate::state::agent::Discovery;
+use crate::state::discovery::Discovery;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
-use crate::state::agent::Discovery;
+use crate::state::discovery::Discovery;
 use crate::state::event::Event;
 use crate::state::id::{Chance, DiscoveryId, TaskId};
 use crate::state::limit;

@@ -12,11 +12,11 @@ use super::{
 };
 use crate::state::State;
 use crate::state::agent::{Agent, Role};
+use crate::state::apply::lease_end;
 use crate::state::claim::{EmptyHanded, Verdict, in_scope};
 use crate::state::event::Event;
 use crate::state::guard::HUMAN;
 use crate::state::id::TaskId;
-use crate::state::lease_end;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::reservation::Effort;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::page::{Page, Part};
 use super::{Annotations, Call, Operation, READ, Reader, Toolset, page};
 use crate::state::State;
-use crate::state::agent::Discovery;
+use crate::state::discovery::Discovery;
 use crate::state::id::{DiscoveryId, TaskId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;

@@ -4,20 +4,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Annotations, Call, Operation, READ, Toolset, input};
+use crate::state::State;
 use crate::state::agent::{Agent, Role, Waiting};
 use crate::state::attention::{Blocked, ForHuman, Parked, TEXT_SHOWN};
 use crate::state::claim::{in_scope, path_in_scope};
 use crate::state::document::{Pause, PlanVersion};
+use crate::state::duration::Remaining;
 use crate::state::guard::HUMAN;
 use crate::state::health::Health;
-use crate::state::hierarchy::Progress;
+use crate::state::hierarchy::{Progress, percent};
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::run::RunStatus;
-use crate::state::standing::{Counts, percent};
+use crate::state::standing::Counts;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::{MINUTE, Timestamp};
-use crate::state::{Remaining, State};
 
 pub struct GetStatus;
 

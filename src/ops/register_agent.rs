@@ -16,8 +16,8 @@ use crate::state::agent::{Agent, Properties, Role};
 use crate::state::event::Event;
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, TaskId};
+use crate::state::inbox::Address;
 use crate::state::limit;
-use crate::state::message::Address;
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 

@@ -9,7 +9,8 @@ use crate::state::event::Event;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::run::{RunStatus, run_over};
+use crate::state::run::RunStatus;
+use crate::state::run::runner::run_over;
 use crate::state::task::{AttemptError, TaskResult, TaskStatus};
 
 pub struct ReportRun;

@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset,
 };
+use crate::state::State;
 use crate::state::deadline::cancelled_when_stopped;
 use crate::state::event::Event;
 use crate::state::refusal::Refusal;
+use crate::state::run::runner::stopped;
 use crate::state::snapshot::{Occasion, SnapshotName};
-use crate::state::{State, run};
 
 pub struct RestoreSnapshot;
 
@@ -92,8 +93,7 @@ impl Operation for RestoreSnapshot {
         // The restore ends all held attempts, so tasks and runs with a stop request end as it
         // asked.
         let held = document.tasks.iter().filter(|task| task.status.is_held());
-        let ended =
-            held.filter_map(|task| run::stopped(task).or_else(|| cancelled_when_stopped(task)));
+        let ended = held.filter_map(|task| stopped(task).or_else(|| cancelled_when_stopped(task)));
         Ok(iter::once(restored).chain(ended).collect())
     }
 

@@ -7,8 +7,9 @@ use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRIT
 use crate::state::event::Event;
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, Chance, MessageId, TaskId};
+use crate::state::inbox::Address;
 use crate::state::limit;
-use crate::state::message::{Address, Message, MessageKind};
+use crate::state::message::{Message, MessageKind};
 use crate::state::refusal::Refusal;
 use crate::state::{Created, State};
 

@@ -4,7 +4,7 @@ use super::options::Stay;
 use crate::state::State;
 use crate::state::event::Event;
 use crate::state::id::ParticipantId;
-use crate::state::run::stopped;
+use crate::state::run::runner::stopped;
 use crate::state::task::{Attempt, Task};
 use crate::state::time::Timestamp;
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::over;
 use crate::state::agent::{self, Demands, Properties, Role};
 use crate::state::brought::{Brought, Past};
+use crate::state::discovery;
 use crate::state::id::{AgentId, DiscoveryId, TaskId};
 use crate::state::limit::{self, Limit};
 use crate::state::plan::{Further, Trials};
@@ -201,7 +202,7 @@ impl Agent {
 }
 
 impl Discovery {
-    pub fn checked(self) -> Result<agent::Discovery, String> {
+    pub fn checked(self) -> Result<discovery::Discovery, String> {
         let id = DiscoveryId::checked(&self.id).map_err(|refusal| refusal.to_string())?;
         let agent_id = AgentId::checked(&self.agent_id).map_err(|refusal| refusal.to_string())?;
         let task_id = self
@@ -219,7 +220,7 @@ impl Discovery {
         self.files.iter().try_for_each(|file| within(limit::PATH, file.len()))?;
         let Self { content, tags, files, created_at, .. } = self;
         let created_at = created_at.unwrap_or_default();
-        Ok(agent::Discovery {
+        Ok(discovery::Discovery {
             id,
             agent_id,
             content,

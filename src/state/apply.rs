@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use thiserror::Error;
-
-use super::agent::{Agent, Discovery, Waiting};
+use super::agent::{Agent, Waiting};
 use super::artifact::Artifact;
 use super::changed::Changed;
+use super::discovery::Discovery;
 use super::document::{Board, Pause, PlanVersion, Retired};
 use super::event::{EditedTask, Event, NewTask, Recorded, Saved, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
@@ -16,17 +15,7 @@ use super::plan::{kept_versions, leave_plan, leave_to_holder, replan};
 use super::run::Runner;
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
 use super::time::{MINUTE, SECOND, Timestamp};
-use super::{Savepoint, State, Undo};
-
-/// An event that does not fit the state: the state came from another journal, or the journal is
-/// damaged.
-#[derive(Debug, Error, PartialEq)]
-pub enum ApplyError {
-    #[error("event {found} cannot follow event {head}")]
-    OutOfOrder { head: u64, found: u64 },
-    #[error("event {seq} ({kind}) names {what}, which the state does not have")]
-    Missing { seq: u64, kind: &'static str, what: String },
-}
+use super::{ApplyError, Savepoint, State, Undo};
 
 /// What an event names but the state does not have.
 pub(super) struct Absent(pub(super) String);

@@ -8,7 +8,7 @@ use super::digest::sha256;
 use super::event::Event;
 use super::id::TaskId;
 use super::policy::Policy;
-use super::run::{stopped, timed_out};
+use super::run::runner::{stopped, timed_out};
 use super::task::Task;
 use super::time::{MINUTE, Timestamp};
 

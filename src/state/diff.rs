@@ -48,7 +48,7 @@ pub fn diff(from: &Document, to: &Document) -> Vec<Change> {
     fn tasks(document: &Document) -> BTreeMap<&str, &super::task::Task> {
         document.tasks.iter().map(|task| (task.id.as_str(), task.as_ref())).collect()
     }
-    fn discoveries(document: &Document) -> BTreeMap<&str, &super::agent::Discovery> {
+    fn discoveries(document: &Document) -> BTreeMap<&str, &super::discovery::Discovery> {
         document.discoveries.iter().map(|one| (one.id.as_str(), one)).collect()
     }
     fn messages(document: &Document) -> BTreeMap<&str, &super::message::Message> {

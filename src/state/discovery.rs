@@ -2,52 +2,50 @@
 //! and is shown on request. What follows from the discoveries (which supersedes which, which are
 //! about what) is kept up beside them and never written.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 
-use super::agent::Discovery;
-use super::event::Event;
-use super::id::{DiscoveryId, TaskId};
-use super::limit;
-use super::pattern::Pattern;
-use super::refusal::Refusal;
-use super::task::Task;
-use super::{Ordinal, State, Undo};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Newest discoveries of one tag, task or file that a claim looks at.
-const OF_EACH: usize = 20;
-/// Tags, dependencies and files of a task that a claim looks at.
-const LOOKED_AT: usize = 50;
-/// Newest discoveries whose files are compared with the globs of a task.
-const COMPARED: usize = 100;
-/// Comparisons of a glob with a file that one claim may cost.
-const COMPARISONS: usize = 2_000;
+use super::id::{AgentId, DiscoveryId, TaskId};
+use super::table::Ordinal;
+use super::time::Timestamp;
 
-/// Superseded discoveries that retire at once to make room.
-const RETIRED_AT_ONCE: usize = 1_000;
-
-/// Worth of each relation of a discovery to a task: found while working on it, or on a dependency;
-/// about one of its files; with one of its tags.
-const OF_TASK: u32 = 16;
-const OF_DEPENDENCY: u32 = 8;
-const OF_FILE: u32 = 4;
-const OF_TAG: u32 = 1;
+/// Something worth knowing that an agent found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Discovery {
+    pub id: DiscoveryId,
+    pub agent_id: AgentId,
+    pub content: String,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    pub created_at: Timestamp,
+    /// Task being worked on when it was found
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// Paths and globs that it is about
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Ids of the discoveries that it replaces
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supersedes: Vec<DiscoveryId>,
+}
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    ordinals: HashMap<DiscoveryId, Ordinal>,
+    pub(super) ordinals: HashMap<DiscoveryId, Ordinal>,
     /// The discoveries that supersede each one.
-    superseded: HashMap<DiscoveryId, BTreeSet<Ordinal>>,
-    tags: HashMap<String, BTreeSet<Ordinal>>,
-    tasks: HashMap<TaskId, BTreeSet<Ordinal>>,
+    pub(super) superseded: HashMap<DiscoveryId, BTreeSet<Ordinal>>,
+    pub(super) tags: HashMap<String, BTreeSet<Ordinal>>,
+    pub(super) tasks: HashMap<TaskId, BTreeSet<Ordinal>>,
     /// Discoveries by file, as the file was given.
-    files: HashMap<String, BTreeSet<Ordinal>>,
+    pub(super) files: HashMap<String, BTreeSet<Ordinal>>,
     /// Discoveries that name files.
-    filed: BTreeSet<Ordinal>,
+    pub(super) filed: BTreeSet<Ordinal>,
 }
 
 impl Findings {
-    fn add(&mut self, ordinal: Ordinal, one: &Discovery) {
+    pub(super) fn add(&mut self, ordinal: Ordinal, one: &Discovery) {
         self.ordinals.insert(one.id.clone(), ordinal);
         for older in &one.supersedes {
             self.superseded.entry(older.clone()).or_default().insert(ordinal);
@@ -64,7 +62,7 @@ impl Findings {
         }
     }
 
-    fn remove(&mut self, ordinal: Ordinal, one: &Discovery) {
+    pub(super) fn remove(&mut self, ordinal: Ordinal, one: &Discovery) {
         self.ordinals.remove(&one.id);
         one.supersedes.iter().for_each(|older| forget(&mut self.superseded, older, ordinal));
         one.tags.iter().for_each(|tag| forget(&mut self.tags, tag, ordinal));
@@ -83,154 +81,6 @@ fn forget<K: std::hash::Hash + Eq>(
         found.remove(&ordinal);
         if found.is_empty() {
             index.remove(key);
-        }
-    }
-}
-
-impl State {
-    /// All discoveries, oldest first.
-    pub fn discoveries(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = &Arc<Discovery>> + ExactSizeIterator {
-        self.discoveries.values()
-    }
-
-    pub fn discovery(&self, id: &DiscoveryId) -> Option<&Arc<Discovery>> {
-        self.discoveries.get(self.findings.ordinals.get(id)?)
-    }
-
-    /// Discoveries added before `id`, newest first; all if `id` is not there.
-    pub fn discoveries_before(
-        &self,
-        id: Option<&DiscoveryId>,
-    ) -> impl Iterator<Item = &Arc<Discovery>> {
-        let end = id.and_then(|id| self.findings.ordinals.get(id)).copied().unwrap_or(Ordinal::MAX);
-        self.discoveries.range(..end).rev().map(|(_, one)| one)
-    }
-
-    /// The newest discovery that supersedes `id`.
-    pub fn superseded_by(&self, id: &DiscoveryId) -> Option<&DiscoveryId> {
-        let by = self.findings.superseded.get(id)?.last()?;
-        self.discoveries.get(by).map(|one| &one.id)
-    }
-
-    /// The discoveries most likely to help with `task`: found while working on it or on its
-    /// dependencies, about its files, or with its tags; of equally close ones the newer first,
-    /// and none that is superseded. The cost is bounded, however many discoveries there are.
-    pub fn discoveries_for(&self, task: &Task, most: usize) -> Vec<&Arc<Discovery>> {
-        let Findings { tags, tasks, files, .. } = &self.findings;
-        let mut worth: BTreeMap<Ordinal, u32> = BTreeMap::new();
-        let mut count = |found: Option<&BTreeSet<Ordinal>>, each: u32| {
-            for ordinal in found.into_iter().flat_map(|found| found.iter().rev().take(OF_EACH)) {
-                *worth.entry(*ordinal).or_default() += each;
-            }
-        };
-        count(tasks.get(&task.id), OF_TASK);
-        task.dependencies.iter().take(LOOKED_AT).for_each(|id| count(tasks.get(id), OF_DEPENDENCY));
-        task.tags.iter().take(LOOKED_AT).for_each(|tag| count(tags.get(tag), OF_TAG));
-        let own = task.context.as_ref().map(|context| context.files.as_slice()).unwrap_or_default();
-        own.iter().take(LOOKED_AT).for_each(|file| count(files.get(file), OF_FILE));
-        for ordinal in self.filed_near(own) {
-            *worth.entry(ordinal).or_default() += OF_FILE;
-        }
-        let current = |(ordinal, worth): (Ordinal, u32)| {
-            let one = self.discoveries.get(&ordinal)?;
-            self.superseded_by(&one.id).is_none().then_some(((worth, ordinal), one))
-        };
-        let mut found: Vec<_> = worth.into_iter().filter_map(current).collect();
-        found.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
-        found.into_iter().take(most).map(|(_, one)| one).collect()
-    }
-
-    /// The newest discoveries whose files may overlap `own` without being named there.
-    fn filed_near(&self, own: &[String]) -> Vec<Ordinal> {
-        let named: HashSet<_> = own.iter().collect();
-        let patterns: Vec<_> =
-            own.iter().take(LOOKED_AT).filter_map(|file| Pattern::new(file)).collect();
-        let mut left = COMPARISONS;
-        let mut near = |ordinal: &Ordinal| {
-            let theirs =
-                self.discoveries.get(ordinal).map(|one| one.files.as_slice()).unwrap_or_default();
-            theirs
-                .iter()
-                .filter(|file| !named.contains(file))
-                .filter_map(|file| Pattern::new(file))
-                .any(|theirs| {
-                    patterns.iter().any(|own| {
-                        left = left.saturating_sub(1);
-                        left > 0 && own.overlaps(&theirs)
-                    })
-                })
-        };
-        let newest =
-            self.findings.filed.iter().rev().take(if patterns.is_empty() { 0 } else { COMPARED });
-        newest.copied().filter(|ordinal| near(ordinal)).collect()
-    }
-
-    /// Checks that there is room for one more discovery. On a full board, returns the event that
-    /// retires the oldest superseded ones, including those that the new one supersedes.
-    pub fn room_for_discovery(&self, superseded: &[DiscoveryId]) -> Result<Option<Event>, Refusal> {
-        let count = self.discoveries.len() + 1;
-        if limit::DISCOVERIES.check(count).is_ok() {
-            return Ok(None);
-        }
-        let going = self
-            .discoveries_to_spare(superseded)
-            .take(count - limit::DISCOVERIES.max + RETIRED_AT_ONCE);
-        let discoveries: Vec<_> = going.cloned().collect();
-        limit::DISCOVERIES.check(count - discoveries.len())?;
-        Ok(Some(Event::DiscoveriesRetired { discoveries }))
-    }
-
-    /// Superseded discoveries, and those in `superseded`, oldest first.
-    pub(super) fn discoveries_to_spare(
-        &self,
-        superseded: &[DiscoveryId],
-    ) -> impl Iterator<Item = &DiscoveryId> {
-        let ids = self.discoveries.values().map(|one| &one.id);
-        ids.filter(|id| superseded.contains(id) || self.superseded_by(id).is_some())
-    }
-
-    pub(super) fn put_discovery(&mut self, one: Discovery) {
-        let ordinal = self.take_ordinal();
-        self.swap_discovery(ordinal, Some(Arc::new(one)));
-        self.undo.push(Undo::Discovery(ordinal, None));
-    }
-
-    /// Removes a discovery; `None` if there is no such one.
-    pub(super) fn retire_discovery(&mut self, id: &DiscoveryId) -> Option<()> {
-        let ordinal = *self.findings.ordinals.get(id)?;
-        let old = self.swap_discovery(ordinal, None);
-        self.undo.push(Undo::Discovery(ordinal, old));
-        Some(())
-    }
-
-    pub(super) fn swap_discovery(
-        &mut self,
-        ordinal: Ordinal,
-        new: Option<Arc<Discovery>>,
-    ) -> Option<Arc<Discovery>> {
-        let old = self.discoveries.remove(&ordinal);
-        if let Some(old) = &old {
-            self.findings.remove(ordinal, old);
-        }
-        if let Some(new) = new {
-            self.findings.add(ordinal, &new);
-            self.discoveries.insert(ordinal, new);
-        }
-        old
-    }
-
-    pub(super) fn check_discoveries(&self, wrong: &mut Vec<String>) {
-        let mut findings = Findings::default();
-        for (ordinal, one) in &self.discoveries {
-            if findings.ordinals.contains_key(&one.id) {
-                wrong.push(format!("discovery {} is there twice", one.id));
-            }
-            findings.add(*ordinal, one);
-        }
-        if findings != self.findings {
-            wrong.push(format!("the findings are {:?} and should be {findings:?}", self.findings));
         }
     }
 }

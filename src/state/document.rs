@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::agent::{Agent, Discovery, Participant};
+use super::agent::{Agent, Participant};
+use super::discovery::Discovery;
 use super::id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
 use super::message::Message;
 use super::reservation::Reservation;

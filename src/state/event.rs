@@ -23,7 +23,7 @@ use super::id::{
 };
 use super::level::{self, Newer};
 use super::message::Message;
-use super::plan::KeptText;
+use super::plan::kept::KeptText;
 use super::reservation::Reservation;
 use super::run::Run;
 use super::session::Session;

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use super::State;
 use super::agent::{Agent, Role};
+use super::apply::lease_end;
 use super::event::Event;
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::policy::Policy;
 use super::refusal::Refusal;
 use super::task::{Attempt, Outcome, Task, TaskStatus};
 use super::time::{SECOND, Timestamp};
-use super::{State, lease_end};
 
 /// Actor where no agent is named: the board's owner, who counts as a leader.
 pub const HUMAN: &str = "human";

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
-use super::Ordinal;
 use super::agent::{Agent, Demands};
 use super::aging::{Aging, Rank};
 use super::id::TaskId;
 use super::run::queue::Queue;
+use super::table::Ordinal;
 use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
 

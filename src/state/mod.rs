@@ -5,9 +5,11 @@
 
 pub mod agent;
 pub mod aging;
-mod apply;
+#[doc(hidden)]
+pub mod apply;
 pub mod artifact;
 pub mod attention;
+mod bring;
 pub mod brought;
 pub mod bundle;
 #[doc(hidden)]
@@ -23,10 +25,12 @@ pub mod diff;
 pub mod digest;
 pub mod discovery;
 pub mod document;
-mod duration;
+#[doc(hidden)]
+pub mod duration;
 #[doc(hidden)]
 pub mod edit;
 pub mod event;
+mod finding;
 #[doc(hidden)]
 pub mod graph;
 #[doc(hidden)]
@@ -34,22 +38,28 @@ pub mod guard;
 pub mod health;
 #[doc(hidden)]
 pub mod hierarchy;
+mod holding;
 pub mod id;
+pub mod inbox;
 mod index;
 #[doc(hidden)]
 pub mod level;
 #[doc(hidden)]
 pub mod limit;
 pub mod message;
+mod parts;
 #[doc(hidden)]
 pub mod pattern;
 #[doc(hidden)]
 pub mod plan;
 pub mod policy;
+mod progress;
+mod rank;
 pub mod refusal;
 mod remembered;
 pub mod reservation;
 mod restore;
+mod room;
 pub mod run;
 pub mod session;
 pub mod snapshot;
@@ -64,12 +74,10 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
-use agent::{Agent, Discovery, Participant};
-pub use apply::{ApplyError, lease_end};
+use agent::{Agent, Participant};
 use changed::{Change, Changed, Entity};
-use discovery::Findings;
+use discovery::{Discovery, Findings};
 use document::{Archived, Board, Document, Retired};
-pub use duration::Remaining;
 use event::{Event, Idempotency, Recorded};
 use id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
 use index::Index;
@@ -78,13 +86,11 @@ use remembered::Calls;
 pub use remembered::{Created, Remembered};
 use reservation::{Holds, Reservation};
 use session::{Session, Sessions};
-use table::Table;
+use table::{Ordinal, Table};
 use task::{Task, TaskStatus};
+use thiserror::Error;
 use time::Timestamp;
 use workflow::{Checkpoint, Progress, Workflow};
-
-/// Number of a thing in the order of creation.
-type Ordinal = u64;
 
 #[derive(Clone, Debug)]
 pub struct State {
@@ -133,6 +139,16 @@ enum Undo {
     Remembered(String),
     /// The whole state but the undo list itself.
     Whole(Box<State>),
+}
+
+/// An event that does not fit the state: the state came from another journal, or the journal is
+/// damaged.
+#[derive(Debug, Error, PartialEq)]
+pub enum ApplyError {
+    #[error("event {found} cannot follow event {head}")]
+    OutOfOrder { head: u64, found: u64 },
+    #[error("event {seq} ({kind}) names {what}, which the state does not have")]
+    Missing { seq: u64, kind: &'static str, what: String },
 }
 
 /// A point in the undo list to which `rollback` can return.

@@ -9,7 +9,7 @@ use super::hierarchy;
 use super::id::{AgentId, DiscoveryId, MessageId, SessionId, TaskId, WorkflowId};
 use super::level::{Older, named};
 use super::limit::{INBOX, Limit};
-use super::plan::Problem;
+use super::plan::problem::Problem;
 use super::reservation::Hold;
 use super::run::RunStatus;
 use super::snapshot::SnapshotName;

@@ -5,7 +5,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::document::Document;
 use super::refusal::Refusal;
 use super::time::Timestamp;
 
@@ -120,13 +119,6 @@ pub struct Head {
     /// Size of the journal at that time, in bytes
     #[serde(default)]
     pub journal_bytes: u64,
-}
-
-/// A snapshot's file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Snapshot {
-    pub head: Head,
-    pub state: Document,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::State;
+use super::hierarchy::percent;
 use super::task::TaskStatus;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -37,11 +38,6 @@ impl Counts {
     pub fn percent(&self) -> u64 {
         percent(self.done, self.total() - self.called_off())
     }
-}
-
-/// The share that `done` is of `wanted`, rounded.
-pub fn percent(done: u64, wanted: u64) -> u64 {
-    (done * 100 + wanted / 2) / wanted.max(1)
 }
 
 impl State {

@@ -2,7 +2,8 @@
 //! are: a search tree misses the processor's caches at every level, and a claim on a large board
 //! takes little else.
 
-use super::Ordinal;
+/// Number of a thing in the order of creation.
+pub(super) type Ordinal = u64;
 
 /// Numbers in one chunk. Most are in use while tasks are created in batches; messages and the like
 /// take numbers, too. A chunk without entries is freed.

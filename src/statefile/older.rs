@@ -9,7 +9,8 @@ use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use super::found::{Found, unsound};
-use crate::state::agent::{Agent, Discovery, Role};
+use crate::state::agent::{Agent, Role};
+use crate::state::discovery::Discovery;
 use crate::state::document::{Archived, Board, Document};
 use crate::state::id::{AgentId, DiscoveryId, TaskId};
 use crate::state::level;

@@ -15,7 +15,8 @@ use super::fragment::{Section, Shape, Sums};
 use super::plan::{Plan, short};
 use super::rendering::{Rendering, hex};
 use crate::state::State;
-use crate::state::agent::{Agent, Discovery, Participant};
+use crate::state::agent::{Agent, Participant};
+use crate::state::discovery::Discovery;
 use crate::state::document::{Board, Retired};
 use crate::state::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,

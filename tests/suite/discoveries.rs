@@ -1,7 +1,7 @@
 //! Discoveries: searched, superseded, and passed to whoever claims a task that they help with.
 
 use callboard::state::State;
-use callboard::state::agent::Discovery;
+use callboard::state::discovery::Discovery;
 use callboard::state::event::Recorded;
 use callboard::state::id::{AgentId, DiscoveryId};
 use callboard::state::limit;

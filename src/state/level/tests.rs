@@ -3,9 +3,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Value, json};
 
+use super::needed::level_by;
 use super::*;
+use crate::state::State;
 use crate::state::document::Document;
-use crate::state::event::{KINDS, VERSION};
+use crate::state::event::{Event, KINDS, NEWER, VERSION};
 
 /// What level 1 has: a line for each kind, for each field with what it holds, and for each value of
 /// a list of values. Builds of that level are in the world, so this never changes.

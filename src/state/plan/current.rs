@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::delta::Delta;
 use super::hashes::hash;
-use super::item::{Import, Plan, Problem, Remark, Skipped};
+use super::item::{Import, Plan, Remark, Skipped};
+use super::problem::Problem;
 use super::words::words;
 use crate::state::State;
 use crate::state::document::PlanVersion;

@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::hashes::{content_hash, hash, settings_hash};
-use super::item::{Import, Plan, Problem, Remark, Stated};
+use super::item::{Import, Plan, Remark, Stated};
+use super::problem::Problem;
 use super::words::words;
 use crate::state::State;
 use crate::state::document::PlanVersion;

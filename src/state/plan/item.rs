@@ -1,7 +1,7 @@
 //! What the text of a plan says, before it is compared with the board.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::further::Further;
@@ -153,11 +153,4 @@ impl Import {
     pub fn own_name(&self) -> &str {
         self.base.as_deref().or(self.name.as_deref()).unwrap_or(UNNAMED)
     }
-}
-
-/// What is wrong with a plan, and where.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct Problem {
-    pub line: usize,
-    pub problem: String,
 }

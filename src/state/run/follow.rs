@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{ChildResult, ExecutionMode, Run, RunKind, RunStatus};
+use super::{ChildResult, ExecutionMode, NO_MATCH, Run, RunKind, RunStatus};
+use crate::state::agent::Demands;
 use crate::state::apply::Absent;
 use crate::state::event::{Event, NewTask};
 use crate::state::id::{Chance, SessionId, TaskId};
 use crate::state::session::{Affinity, Asked, Session};
-use crate::state::task::{Task, TaskStatus};
+use crate::state::task::{DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskStatus};
 use crate::state::time::{SECOND, Timestamp};
 use crate::state::{Ordinal, Savepoint, State, Undo};
 
@@ -18,11 +19,35 @@ const OUTPUT_SHOWN: usize = 8 << 10;
 const DATA_SHOWN: usize = 8 << 10;
 /// Child results that a busy parent gets in full; of further ones it gets only the status.
 const RESULTS_SHOWN: usize = 50;
-/// Seconds that a run waits for a fitting runner by default.
-pub const NO_MATCH: u32 = 300;
 
 const CALLED_BACK: &str = "Runs that this session had started have ended; `results` says what \
                            they came to. Go on from there.";
+
+impl Run {
+    /// The run as a new task, for the event that creates it.
+    pub fn asked(self, id: TaskId, prompt: String, demands: Demands) -> NewTask {
+        NewTask {
+            id,
+            title: None,
+            description: prompt,
+            priority: DEFAULT_PRIORITY,
+            dependencies: Vec::new(),
+            context: None,
+            path: None,
+            parent: None,
+            planned: None,
+            status: None,
+            demands,
+            tags: Vec::new(),
+            max_attempts: DEFAULT_MAX_ATTEMPTS,
+            not_before: None,
+            timeout_seconds: None,
+            silent_minutes: None,
+            estimated_minutes: None,
+            run: Some(Box::new(self)),
+        }
+    }
+}
 
 impl State {
     /// Updates the sessions of all runs changed since `since`.

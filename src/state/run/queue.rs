@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::HashMap;
 
 use super::RunStatus;
-use crate::state::Ordinal;
 use crate::state::agent::Demands;
 use crate::state::id::SessionId;
 use crate::state::index::Set;
+use crate::state::table::Ordinal;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::Timestamp;
 

@@ -1,0 +1,172 @@
+//! Tasks and their parts: what a part waits for, and how the status of a parent rolls up.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use super::hierarchy::{LEVELS, Progress, parent_path, split_scope, weightier};
+use super::id::TaskId;
+use super::refusal::Refusal;
+use super::task::{Task, TaskStatus};
+use super::{Ordinal, State};
+
+/// Most parents that are followed upwards; a chain is longer than `LEVELS` only if a file was made
+/// so.
+const FOLLOWED: usize = 2 * LEVELS.len();
+
+impl State {
+    pub fn is_parent(&self, id: &TaskId) -> bool {
+        self.index.has_parts(id)
+    }
+
+    /// Direct parts, in order of creation.
+    pub fn parts(&self, id: &TaskId) -> impl Iterator<Item = &Arc<Task>> {
+        self.index.parts(id).filter_map(|ordinal| self.tasks.get(ordinal))
+    }
+
+    /// Parents from the nearest upwards.
+    pub fn ancestors<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a Arc<Task>> {
+        let above = |task: &Task| self.task(task.parent.as_ref()?);
+        std::iter::successors(above(task), move |task| above(task)).take(FOLLOWED)
+    }
+
+    /// All parts at any depth, each before its own parts.
+    pub fn below(&self, id: &TaskId) -> Vec<&Arc<Task>> {
+        let mut found: Vec<&Arc<Task>> = Vec::new();
+        let mut seen: HashSet<&TaskId> = HashSet::new();
+        let mut open: Vec<&Arc<Task>> = self.parts(id).collect();
+        open.reverse();
+        while let Some(task) = open.pop() {
+            if seen.insert(&task.id) {
+                found.push(task);
+                let start = open.len();
+                open.extend(self.parts(&task.id));
+                open[start..].reverse();
+            }
+        }
+        found
+    }
+
+    /// Roll-up of the tasks below `id` that have no parts.
+    pub fn progress(&self, id: &TaskId) -> Progress {
+        let mut progress = Progress::default();
+        let leaves = self.below(id).into_iter().filter(|task| !self.is_parent(&task.id));
+        leaves.for_each(|task| progress.count(task.status));
+        progress
+    }
+
+    /// Unfinished dependencies of `task` and of its ancestors, and held tasks whose places they
+    /// take in the plan.
+    pub fn waits_for<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
+        let above = self.ancestors(task).filter_map(|above| above.after());
+        let held = |id: &&TaskId| self.status_of(id).is_some_and(|status| status.is_held());
+        let replaced = task.after().into_iter().chain(above).filter(held);
+        self.prerequisites(task).filter(|id| !self.is_done(id)).chain(replaced)
+    }
+
+    /// Dependencies of `task` and of its ancestors.
+    pub(super) fn prerequisites<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
+        let inherited = self.ancestors(task).flat_map(|above| &above.dependencies);
+        task.dependencies.iter().chain(inherited)
+    }
+
+    /// Tasks at this path, or at this path of a plan, that are not obsolete; of those, the ones
+    /// that are in a plan, if any are.
+    pub fn at_path(&self, given: &str) -> impl Iterator<Item = &Arc<Task>> {
+        let (plan, path) = split_scope(given);
+        let is_meant = move |task: &&Arc<Task>| {
+            plan.is_none_or(|plan| task.plan_name().is_none_or(|own| own == plan))
+        };
+        let there = move || {
+            self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal)).filter(is_meant)
+        };
+        let is_taken = there().any(|task| task.planned.is_some());
+        there().filter(move |task| {
+            task.status != TaskStatus::Obsolete && !(is_taken && task.left_plan.is_some())
+        })
+    }
+
+    /// Refuses a path that several plans have, and a plan that there is not.
+    pub fn check_path_meant(&self, given: &str) -> Result<(), Refusal> {
+        let (plan, path) = split_scope(given);
+        if let Some(plan) = plan {
+            return self.plan_named(plan).map(drop);
+        }
+        let plans: BTreeSet<&str> = self
+            .at_path(path)
+            .filter(|task| task.planned.is_some())
+            .filter_map(|task| task.plan_name())
+            .collect();
+        if plans.len() < 2 {
+            return Ok(());
+        }
+        let plans = plans.into_iter().map(str::to_owned).collect();
+        Err(Refusal::AmbiguousPath { path: path.to_owned(), plans })
+    }
+
+    /// Parent of a new task at `path`: the nearest task above it that already has parts, or that
+    /// nobody has begun.
+    pub fn parent_at(&self, path: &str) -> Option<&Arc<Task>> {
+        let mut above = parent_path(path);
+        while let Some(path) = above {
+            let mut there = self.at_path(path);
+            if let (Some(one), None) = (there.next(), there.next()) {
+                let untouched = one.status == TaskStatus::Available && one.attempt == 0;
+                if untouched || self.is_parent(&one.id) {
+                    return Some(one);
+                }
+            }
+            above = parent_path(path);
+        }
+        None
+    }
+
+    /// Refuses a task that has parts: it has no lease of its own.
+    pub fn refuse_parent(&self, id: &TaskId) -> Result<(), Refusal> {
+        let Some(task) = self.task(id).filter(|_| self.is_parent(id)) else { return Ok(()) };
+        let open = self
+            .below(id)
+            .into_iter()
+            .filter(|one| one.status.is_unfinished() && !self.is_parent(&one.id));
+        Err(Refusal::IsParent { task: id.clone(), path: task.path.clone(), open: open.count() })
+    }
+
+    /// The status that rolls up from the parts; `None` for a task without parts.
+    pub(super) fn rolled_up(&self, id: &TaskId) -> Option<TaskStatus> {
+        let mut found = None;
+        for part in self.parts(id) {
+            let status =
+                if part.status.is_unfinished() { TaskStatus::Available } else { part.status };
+            found = Some(found.map_or(status, |found| weightier(found, status)));
+        }
+        found
+    }
+
+    pub(super) fn check_hierarchy(&self, wrong: &mut Vec<String>) {
+        for task in self.tasks() {
+            if let Some(parent) =
+                task.parent.as_ref().filter(|parent| self.status_of(parent).is_none())
+            {
+                wrong.push(format!("task {} is part of {parent}, which does not exist", task.id));
+            }
+            if self.ancestors(task).any(|above| above.id == task.id) {
+                wrong.push(format!("task {} is part of itself", task.id));
+            }
+            if let Some(status) = self.rolled_up(&task.id).filter(|status| *status != task.status) {
+                wrong.push(format!(
+                    "task {} is {} and its parts say {status}",
+                    task.id, task.status
+                ));
+            }
+        }
+    }
+
+    /// Updates the readiness of everything below the task.
+    pub(super) fn refresh_below(&mut self, id: &TaskId) {
+        if self.index.has_parts(id) {
+            let below = self.below(id);
+            let below: Vec<Ordinal> =
+                below.into_iter().filter_map(|task| self.ordinal_of(&task.id)).collect();
+            below.into_iter().for_each(|ordinal| self.refresh(ordinal));
+        }
+    }
+}

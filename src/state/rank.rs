@@ -1,0 +1,59 @@
+//! The order of ready tasks: by rank, which follows from priority and waiting.
+
+use super::aging::{Aging, Rank};
+use super::task::Task;
+use super::time::Timestamp;
+use super::{Ordinal, State};
+
+impl State {
+    /// Sets how fast ready tasks rise. A change orders them anew; it is not an event, because what
+    /// is claimed is recorded and the order is not.
+    pub fn set_aging(&mut self, aging: Aging) {
+        if self.index.aging() == aging {
+            return;
+        }
+        let ready: Vec<Ordinal> = self.index.ready().collect();
+        let each = |state: &mut Self, place: fn(&mut Self, Ordinal, &Task)| {
+            for ordinal in &ready {
+                if let Some(task) = state.tasks.get(*ordinal).cloned() {
+                    place(state, *ordinal, &task);
+                }
+            }
+        };
+        each(self, |state, ordinal, task| state.index.displace(ordinal, task));
+        self.index.set_aging(aging);
+        each(self, |state, ordinal, task| state.index.place(ordinal, task, state.rank(task)));
+    }
+
+    /// The priority that counts for a claim at `now`. Only ready tasks rise.
+    pub fn effective_priority(&self, task: &Task, aging: Aging, now: Timestamp) -> u8 {
+        if aging.is_off() || !self.is_ready(&task.id) {
+            return task.priority;
+        }
+        aging.risen(task.priority, self.ready_since(task), now)
+    }
+
+    pub(super) fn rank(&self, task: &Task) -> Rank {
+        let aging = self.index.aging();
+        let since = if aging.is_off() { Timestamp::default() } else { self.ready_since(task) };
+        let (at, step) = self.turn_of(task);
+        (aging.urgency(task.priority, since), at, step)
+    }
+
+    /// Turn of the task in the order of creation, or in that of its plan.
+    pub(super) fn turn_of(&self, task: &Task) -> (Ordinal, i32) {
+        let beside = task.planned.as_ref().and_then(|planned| planned.beside.as_ref());
+        let place = beside.and_then(|beside| Some((self.ordinal_of(&beside.task)?, beside.step)));
+        place.unwrap_or_else(|| (self.ordinal_of(&task.id).unwrap_or_default(), 0))
+    }
+
+    /// When the last thing happened that a ready task had to wait for: it was created or reset, its
+    /// last attempt or the pause before a retry ended, or a dependency was done. Dependencies
+    /// count as if the task had always had them.
+    fn ready_since(&self, task: &Task) -> Timestamp {
+        let ended = task.attempts.last().and_then(|attempt| attempt.ended_at);
+        let own = [ended, task.reset_at, task.not_before].into_iter().flatten();
+        let done = self.prerequisites(task).filter_map(|id| self.task(id)?.completed_at);
+        own.chain(done).fold(task.created_at, Timestamp::max)
+    }
+}
