@@ -1,5 +1,7 @@
 //! Rules for the source that no compiler checks.
 
+mod circles;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
