@@ -112,18 +112,17 @@ impl State {
     /// Available tasks with a dependency that failed, was cancelled or is obsolete: nothing frees
     /// them by itself.
     pub fn blocked_by_failure(&self) -> Vec<(&TaskId, Vec<&TaskId>)> {
-        let ended_badly = [TaskStatus::Failed, TaskStatus::Cancelled, TaskStatus::Obsolete];
-        let retired_badly = self.board().archived.cancelled + self.board().archived.obsolete > 0;
-        if !retired_badly && ended_badly.iter().all(|status| self.count(*status) == 0) {
+        let counts = self.counts();
+        if counts.failed + counts.called_off() == 0 {
             return Vec::new();
         }
         let available =
             self.tasks().filter(|task| task.run.is_none() && task.status == TaskStatus::Available);
         let available = available.filter(|task| !self.is_parent(&task.id));
         let blocked = available.map(|task| {
-            let failed = self.waits_for(task).filter(|id| {
-                self.status_of(id).is_some_and(|status| ended_badly.contains(&status))
-            });
+            let failed = self
+                .waits_for(task)
+                .filter(|id| self.status_of(id).is_some_and(TaskStatus::ended_badly));
             (&task.id, failed.collect::<Vec<_>>())
         });
         blocked.filter(|(_, blockers)| !blockers.is_empty()).collect()

@@ -115,6 +115,8 @@ pub struct State {
     next_ordinal: Ordinal,
     /// The last event that changed the goal, the master plan or the imported plans.
     plan_seq: u64,
+    /// The last event that may have changed which tasks wait for a person.
+    attention_seq: u64,
     /// What `rollback` restores, oldest first; empty after `settle`.
     undo: Vec<Undo>,
     /// What has changed since `take_changed`, without what can still be rolled back.
@@ -210,6 +212,7 @@ impl State {
             progress: Progress::default(),
             next_ordinal: 0,
             plan_seq: 0,
+            attention_seq: 0,
             undo: Vec::new(),
             changed: Changed::Everything,
         }
@@ -217,7 +220,7 @@ impl State {
 
     pub fn from_document(document: Document) -> Self {
         let mut state = Self::new();
-        state.plan_seq = document.board.seq;
+        (state.plan_seq, state.attention_seq) = (document.board.seq, document.board.seq);
         state.board = Arc::new(document.board);
         state.retired =
             document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
@@ -322,6 +325,12 @@ impl State {
     /// Last event known to have changed the goal, the master plan or what belongs to them.
     pub fn plan_seq(&self) -> u64 {
         self.plan_seq
+    }
+
+    /// Last event known to have changed what [`parked`](Self::parked) and [`stuck`](Self::stuck)
+    /// say, or that may have.
+    pub fn attention_seq(&self) -> u64 {
+        self.attention_seq
     }
 
     /// Live tasks in order of creation, runs among them.
@@ -518,6 +527,7 @@ impl State {
         new.wake(self.index.awake_until());
         new.undo = std::mem::take(&mut self.undo);
         new.changed = self.changed.clone();
+        new.attention_seq = self.seq().max(new.seq()) + 1;
         let old = std::mem::replace(self, new);
         self.undo.push(Undo::Whole(Box::new(old)));
     }
@@ -547,6 +557,10 @@ impl State {
         }
         self.index.replace(ordinal, old.as_deref(), new.as_deref());
         self.holds.replace_task(ordinal, old.as_deref(), new.as_deref());
+        if self.may_change_attention(old.as_deref(), new.as_deref()) {
+            // The board's own `seq` still is that of the event before.
+            self.attention_seq = self.board.seq + 1;
+        }
         self.place(ordinal, old.as_deref(), new.as_deref());
         self.refresh_around(old.as_deref(), new.as_deref());
         let done = |task: &Option<Arc<Task>>| {
@@ -570,6 +584,22 @@ impl State {
             }
         }
         old
+    }
+
+    /// Whether this change of a task may change which tasks ended badly, and which are available and
+    /// depend on those.
+    fn may_change_attention(&self, old: Option<&Task>, new: Option<&Task>) -> bool {
+        let both = || [old, new].into_iter().flatten();
+        let places = [old, new].map(|task| {
+            task.map(|task| (task.parent.as_ref(), task.dependencies.as_slice()))
+                .unwrap_or_default()
+        });
+        let is_available =
+            |task: Option<&Task>| task.is_some_and(|task| task.status == TaskStatus::Available);
+        both().any(|task| task.status.ended_badly())
+            || places[0] != places[1]
+            || is_available(old) != is_available(new)
+                && both().any(|task| self.waits_for(task).next().is_some())
     }
 
     fn refresh(&mut self, ordinal: Ordinal) {

@@ -63,6 +63,11 @@ impl TaskStatus {
         matches!(self, Self::Available | Self::Claimed | Self::InProgress)
     }
 
+    /// True if tasks that depend on the task wait in vain.
+    pub fn ended_badly(self) -> bool {
+        matches!(self, Self::Failed | Self::Cancelled | Self::Obsolete)
+    }
+
     /// True if the task may retire from the live state. Failed tasks stay: they need somebody's
     /// attention.
     pub fn may_retire(self) -> bool {

@@ -439,11 +439,15 @@ impl World {
         self.state.settle();
         self.steps += 1;
         for event in &recorded {
-            let before = self.is_short().then(|| self.replica.to_document());
+            let shown = |state: &State| (state.to_document(), attention(state));
+            let before = self.is_short().then(|| shown(&self.replica));
             self.replica.apply(&through_json(event)).expect("what was recorded can be replayed");
             self.replica.settle();
-            if let Some(before) = before {
-                assert_told(&before, &self.replica.to_document(), event);
+            if let Some((before, waited)) = before {
+                let (after, waits) = shown(&self.replica);
+                assert_told(&before, &after, event);
+                let is_noted = self.replica.attention_seq() >= event.seq;
+                assert!(is_noted || waits == waited, "{event:?} makes {waited} to {waits}");
             }
         }
         self.past.0.extend(recorded);
@@ -599,6 +603,11 @@ impl Answered for Result<Value, Refusal> {
             }
         }
     }
+}
+
+/// Which tasks wait for a person.
+fn attention(state: &State) -> Value {
+    json!([state.parked(None), state.stuck(None)])
 }
 
 /// Asserts that subscribers are notified of everything that differs.
