@@ -18,7 +18,7 @@ pub const TEXT_SHOWN: usize = 200;
 /// Stuck tasks that are named, and parked ones.
 const NAMED: usize = 20;
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Blocked {
     pub task: TaskId,
     pub by: Vec<TaskId>,
@@ -27,7 +27,7 @@ pub struct Blocked {
     pub gone: Vec<TaskId>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Parked {
     pub task: TaskId,
     pub title: String,
@@ -39,7 +39,7 @@ pub struct Parked {
     pub error: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ForHuman {
     pub message: MessageId,
     pub from: AgentId,

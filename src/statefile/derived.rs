@@ -6,9 +6,11 @@
 //! tells whether it is as it was written. It is the sum of one number for each of the two fields
 //! and each title, as in the state's own checksum.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 
+use foldhash::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,6 +19,7 @@ use super::rendering::{Rendering, hex, sum_of};
 use crate::state::State;
 use crate::state::agent::Agent;
 use crate::state::attention::{Blocked, ForHuman, Parked, TEXT_SHOWN};
+use crate::state::changed::{Change, Entity};
 use crate::state::document::Document;
 use crate::state::id::AgentId;
 use crate::state::standing::Counts;
@@ -59,21 +62,34 @@ struct Attention {
 }
 
 /// The two fields of one state.
+#[derive(Debug)]
 pub(super) struct Derived {
+    /// The last event in that state.
+    seq: u64,
+    parked: Vec<Parked>,
+    stuck: Vec<Blocked>,
     progress: Rendering,
     attention: Rendering,
 }
 
 impl Derived {
     pub(super) fn of(state: &State) -> io::Result<Self> {
-        let counts = state.counts();
-        let progress = Progress { percent: counts.percent(), counts };
-        let attention = Attention {
-            questions: state.questions(),
-            parked: state.parked(None),
-            stuck: state.stuck(None),
+        Self::known_or_of(None, state)
+    }
+
+    /// The fields of `state`, given those of an earlier one, so that the tasks that wait are only
+    /// searched for among all when they may have changed.
+    pub(super) fn known_or_of(known: Option<Self>, state: &State) -> io::Result<Self> {
+        let (parked, stuck) = match known.filter(|known| state.attention_seq() <= known.seq) {
+            Some(Self { parked, stuck, .. }) => (parked, stuck),
+            None => (state.parked(None), state.stuck(None)),
         };
-        Ok(Self { progress: Rendering::of(&progress)?, attention: Rendering::of(&attention)? })
+        let counts = state.counts();
+        let progress = Rendering::of(&Progress { percent: counts.percent(), counts })?;
+        let shown = Attention { questions: state.questions(), parked, stuck };
+        let attention = Rendering::of(&shown)?;
+        let Attention { parked, stuck, .. } = shown;
+        Ok(Self { seq: state.seq(), parked, stuck, progress, attention })
     }
 
     /// Their part of the checksum.
@@ -91,6 +107,27 @@ impl Derived {
         let progress = (PROGRESS.to_owned(), self.progress.value()?);
         Ok(Map::from_iter([progress, (ATTENTION.to_owned(), self.attention.value()?)]))
     }
+}
+
+/// The changes, and those of agents of which the title of their task may have changed.
+pub(super) fn with_agents<'a>(
+    state: &State,
+    changed: &'a HashMap<Entity, Change>,
+) -> Cow<'a, HashMap<Entity, Change>> {
+    let mut all = Cow::Borrowed(changed);
+    for (entity, change) in changed {
+        let Entity::Task(id) = entity else { continue };
+        let Some(agent) = state.task(id).and_then(|task| state.agent(task.claimed_by.as_ref()?))
+        else {
+            continue;
+        };
+        if agent.current_task.as_ref() == Some(id) {
+            let entity = Entity::Agent(agent.id.clone());
+            let of_agent = all.to_mut().entry(entity).or_insert(Change { anew: false, ..*change });
+            of_agent.seq = of_agent.seq.max(change.seq);
+        }
+    }
+    all
 }
 
 /// The title of the task that the agent works on.
@@ -121,21 +158,36 @@ struct Titled {
 /// Says why what the file shows beside the state is not what was written. A file of an older build
 /// shows nothing.
 pub(super) fn fault(file: &[u8]) -> Option<String> {
+    titles(file).err()
+}
+
+/// The numbers of the titles that the file shows, by agent, or what its fault is.
+pub(super) fn titles(file: &[u8]) -> Result<BTreeMap<AgentId, u128>, String> {
     let Ok(Read { progress, attention, agents, derived_checksum }) = serde_json::from_slice(file)
     else {
-        return Some("what it shows beside the state is impossible".to_owned());
+        return Err("what it shows beside the state is impossible".to_owned());
     };
     let Some(stated) = derived_checksum else {
-        return (progress.is_some() || attention.is_some())
-            .then(|| format!("it has no {CHECKSUM}"));
+        return if progress.is_some() || attention.is_some() {
+            Err(format!("it has no {CHECKSUM}"))
+        } else {
+            Ok(BTreeMap::new())
+        };
     };
+    let titles = agents.into_iter().filter_map(|(id, of)| Some((id, of.current_task_title?)));
+    let titles = titles.map(|(id, title)| Ok((id.clone(), sum_of_title(id.as_str(), &title)?)));
     let fields = [(PROGRESS, progress), (ATTENTION, attention)];
     let fields = fields.into_iter().filter_map(|(name, value)| Some(sum_of(name, "", &value?)));
-    let titles =
-        agents.iter().filter_map(|(id, agent)| Some((id, agent.current_task_title.as_ref()?)));
-    let titles = titles.map(|(id, title)| sum_of_title(id.as_str(), title));
-    let sum = fields.chain(titles).try_fold(0, |sum: u128, one| Some(sum.wrapping_add(one.ok()?)));
-    (sum.map(hex).as_ref() != Some(&stated)).then(|| {
-        format!("its {CHECKSUM} is {stated}, and what it shows beside the state has another")
-    })
+    let sums: io::Result<_> = titles.collect::<io::Result<BTreeMap<_, _>>>().and_then(|titles| {
+        let fields = fields.collect::<io::Result<Vec<_>>>()?;
+        let sum =
+            fields.iter().chain(titles.values()).fold(0, |sum: u128, one| sum.wrapping_add(*one));
+        Ok((titles, sum))
+    });
+    let (titles, sum) = sums.map_err(|error| format!("it cannot be written: {error}"))?;
+    if hex(sum) == stated {
+        Ok(titles)
+    } else {
+        Err(format!("its {CHECKSUM} is {stated}, and what it shows beside the state has another"))
+    }
 }

@@ -38,8 +38,8 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use super::Home;
+use super::derived::with_agents;
 use super::file::{FileIdentity, open_regular, read_up_to};
-use super::head::parse_head;
 use super::lease::{self, Asked};
 use super::slots::{Before, Books, Header, size_of};
 use super::spare;
@@ -162,11 +162,14 @@ impl Flat {
         });
         let mut books = self.books.take();
         let mut copied = None;
-        if let (Some(books), Some(mut live), Changed::Entities(changed)) =
-            (&mut books, live, changed)
+        let changed = match changed {
+            Changed::Everything => None,
+            Changed::Entities(changed) => Some(with_agents(state, changed)),
+        };
+        if let (Some(books), Some(mut live), Some(changed)) = (&mut books, live, changed.as_deref())
             && books.follow(&live.header, live.file.as_ref(), changed)?
         {
-            let updated = books.update(state, changed, live.header.seq)?;
+            let updated = books.update(state, changed, (live.header.seq, live.identity.size))?;
             if updated.is_some() && books.shown() < least {
                 return Ok(Prepared::Small);
             }
@@ -190,10 +193,8 @@ impl Flat {
             }
             copied = live.whole(dir, left)?;
         }
-        let before = match (&books, changed, copied) {
-            (Some(books), Changed::Entities(changed), Some(file)) => {
-                Some(Before { books, changed, file })
-            }
+        let before = match (&books, changed.as_deref(), copied) {
+            (Some(books), Some(changed), Some(file)) => Some(Before { books, changed, file }),
             _ => None,
         };
         let (books, text) = Books::arrange(state, before.as_ref())?;
@@ -296,7 +297,8 @@ fn write_into(
     let differs = differing(&spare.file, 0, head, &mut there)?;
     // Somebody may have died while writing into it, within the same tick of the file system's
     // clock.
-    if parse_head(&there).is_none_or(|found| found.seq != spare.header.seq) {
+    let is_whole = there.first() == Some(&b'{');
+    if !is_whole || Header::read(&spare.file)?.is_none_or(|found| found.seq != spare.header.seq) {
         return Ok(None);
     }
     spare.file.write_all_at(b" ", 0)?;

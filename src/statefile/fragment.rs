@@ -49,10 +49,21 @@ pub(super) struct Sums {
 }
 
 impl Sums {
+    pub(super) fn of_state(state: u128) -> Self {
+        Self { state, derived: 0 }
+    }
+
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             state: self.state.wrapping_add(other.state),
             derived: self.derived.wrapping_add(other.derived),
+        }
+    }
+
+    pub(super) fn without(self, other: Self) -> Self {
+        Self {
+            state: self.state.wrapping_sub(other.state),
+            derived: self.derived.wrapping_sub(other.derived),
         }
     }
 }

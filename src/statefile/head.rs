@@ -6,8 +6,8 @@ use super::Home;
 use super::file::{open_regular, read_up_to};
 use crate::state::document::SCHEMA_VERSION;
 
-/// The fields that tell whose file it is lie within this many bytes: at its start in a file with
-/// slots and in one of an older build, else at its end.
+/// The fields that tell whose file it is lie within this many bytes, at its end, or at its start in a
+/// file of an older build.
 pub(super) const HEAD_BYTES: u64 = 4096;
 
 /// What those fields of a state file say, unverified.

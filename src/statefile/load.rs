@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use super::file::{open_regular, read_up_to};
 use super::found::{Found, LoadError, unsound};
-use super::head::HEAD_BYTES;
 use super::plan::sum_of_board;
 use super::rendering::{hex, sum_of};
 use super::slots::layout::{self, FIRST, Field, Layout, NEXT, Span};
@@ -55,11 +54,10 @@ const LEAST_PART: usize = 256 << 10;
 /// Reads a sound flat file, its many tasks on all processors and slot by slot. `None` for every
 /// other file, which must be read as a whole to see what it is.
 pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
-    let header = Header::parse(&bytes[..bytes.len().min(HEAD_BYTES as usize)])?;
+    let header = Header::parse(bytes)?;
     let Span { start, end, .. } = header.layout.tasks;
     let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
-    if !header.layout.fits(bytes.len() as u64) || &bytes[end..] != Field::Tasks.closing().as_bytes()
-    {
+    if !header.layout.fits(bytes.len() as u64) {
         return None;
     }
     let mut rest = bytes[..start].to_vec();
@@ -75,14 +73,15 @@ pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
         processors().min((end - start) / LEAST_PART + 1),
     )?;
     let mut sums = HashMap::new();
-    let rest = numbers(&document, &orders, |entity, sum| _ = sums.insert(entity, sum)).ok()?;
+    let others = numbers(&document, &orders, |entity, sum| _ = sums.insert(entity, sum)).ok()?;
     let total =
-        rest.wrapping_add(tasks.total).wrapping_add(sum_of("layout", "", &header.layout).ok()?);
+        others.wrapping_add(tasks.total).wrapping_add(sum_of("layout", "", &header.layout).ok()?);
     if !is_checksum(&header.checksum, &document.board, total).ok()? {
         return None;
     }
+    let titles = derived::titles(&rest).ok()?;
     let slotted = Slotted { found: tasks.found, sums: tasks.sums };
-    let books = Books::of_file(&header, bytes, &document.board, &sums, slotted).ok()??;
+    let books = Books::of_file(&header, bytes, &document.board, &sums, &titles, slotted).ok()??;
     document.tasks = tasks.all;
     sort(&mut document.tasks, &tasks.orders);
     sort(&mut document.reservations, &orders.reservations);
@@ -253,9 +252,9 @@ struct Order {
     order: u64,
 }
 
-/// The marks of a file that begins as a flat one does, from its header alone.
+/// The marks of a file that ends as a flat one does, from its header alone.
 fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
-    let header = Header::parse(&bytes[..bytes.len().min(HEAD_BYTES as usize)])?;
+    let header = Header::parse(bytes)?;
     Some(Marks {
         schema_version: Some(SCHEMA_VERSION.into()),
         board_id: Some(IgnoredAny),

@@ -12,10 +12,10 @@
 //!
 //! Up to 256 kB the file is `whole`: indented as `serde_json` does, what a person looks for first,
 //! `derived` fields among it, and last `schema_version`, `board_id`, `seq` and the checksums. A
-//! larger one is `flat`, where the system allows it: the same entities in slots, with a `layout`,
-//! and a checksum that covers their order, too. Either form can be loaded anywhere, and so can
-//! whole files of older builds, which begin with those four fields. An older build reads
-//! a whole file, finds no `seq` at its start, and writes the file anew in its own form.
+//! larger one is `flat`, where the system allows it: the same in the same order, but each entity in a
+//! slot, with a `layout` at the end, and a checksum that covers the entities' order, too. Either form
+//! can be loaded anywhere, and so can files of older builds, which begin with those four fields. An
+//! older build reads either form, finds no `seq` at its start, and writes the file anew in its own.
 
 mod derived;
 pub mod displaced;

@@ -56,11 +56,6 @@ impl Plan {
         (self.goal.len() + self.plan.len() + self.spent.len()) as u64
     }
 
-    /// Goal and plan in one text.
-    pub(super) fn text(&self) -> Vec<u8> {
-        [self.goal.as_slice(), &self.plan].concat()
-    }
-
     /// The header's part of the checksum, given its `short` form, together with the long fields'.
     pub(super) fn sum_with(&self, short: &Rendering) -> u128 {
         short.sum("board", "").wrapping_add(self.sum)

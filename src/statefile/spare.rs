@@ -81,12 +81,12 @@ fn is_ours(path: &Path, found: &FileIdentity, left: &[FileIdentity]) -> bool {
 /// Whether the file is a projection's: made invalid by one that died, complete as one wrote it, or
 /// not what was written at all, as a power loss leaves it.
 fn is_a_projections(path: &Path) -> bool {
-    const MADE_INVALID: &[u8] = b" \n  \"schema_version\": ";
+    const MADE_INVALID: [&[u8]; 2] = [b" \n  \"goal\": ", b" \n  \"schema_version\": "];
     let Ok(bytes) = displaced::read(path) else { return false };
     let is_of_another_boot =
         || Header::parse(&bytes).is_some_and(|header| header.layout.boot != boot());
     matches!(bytes.first(), None | Some(0))
-        || bytes.starts_with(MADE_INVALID)
+        || MADE_INVALID.iter().any(|start| bytes.starts_with(start))
         || is_of_another_boot()
         || matches!(load::recognise(&bytes), Ok(Found::Sound(_)))
 }

@@ -588,13 +588,41 @@ fn an_unknown_head_is_nothing() {
     );
     assert_eq!(parse_end(&whole[..whole.len() - 1]), None, "the file goes on");
     let text = flat_text(&sample());
-    assert_eq!(parse_head(&text[..200]), head);
-    let seq_ends = text.windows(4).position(|window| window == b" 17,").unwrap() + 3;
-    assert_eq!(parse_head(&text[..seq_ends]), None, "the number may go on");
+    assert_eq!((parse_end(&text), parse_head(&text)), (head.clone(), None));
+    // A file of an older build begins with it.
+    let older = include_bytes!("../../tests/data/state-v1.json");
+    assert_eq!(parse_head(&older[..200]), head);
+    let seq_ends = older.windows(4).position(|window| window == b" 17,").unwrap() + 3;
+    assert_eq!(parse_head(&older[..seq_ends]), None, "the number may go on");
     assert_eq!(
         parse_head(include_bytes!("../../tests/data/typescript-broker/mcp-state.json")),
         None
     );
+}
+
+/// Beside padding at the ends of lines, `layout` and the tasks' `order`, a file with slots is a
+/// whole file.
+#[test]
+fn a_file_with_slots_has_the_fields_of_a_whole_file_in_the_same_order() {
+    let mut state = State::new();
+    for event in events() {
+        record(&mut state, event);
+        state.settle();
+        let [flat, whole] =
+            [flat_text(&state), text(&state)].map(|text| String::from_utf8(text).unwrap());
+        let is_extra = |line: &str| {
+            ["  \"layout\": ", "      \"order\": "].iter().any(|start| line.starts_with(start))
+                || line.contains("checksum\": ")
+        };
+        let without_commas = |line: &str| {
+            let line = line.trim_end().trim_end_matches(',');
+            line.strip_prefix("   ,").map_or(line.to_owned(), |rest| format!("    {rest}"))
+        };
+        let lines = |text: &str| {
+            text.lines().filter(|line| !is_extra(line)).map(without_commas).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&flat), lines(&whole));
+    }
 }
 
 #[test]

@@ -93,7 +93,10 @@ impl Whole {
         sums = sums.and(self.retired.write(text, state.retired())?);
         push_small(&small, text)?;
         text.extend_from_slice(&plan.spent);
-        push_end(state, sums, text)?;
+        push_end(state.board(), sums, text)?;
+        // There is no comma behind the last field.
+        text.pop();
+        text.extend_from_slice(b"\n}");
         self.plan = Some(plan);
         Ok(text)
     }
@@ -109,16 +112,13 @@ pub(super) fn push_small(board: &Rendering, text: &mut Vec<u8>) -> io::Result<()
 }
 
 /// Appends the fields that tell whose file it is and whether it is sound.
-fn push_end(state: &State, sums: Sums, text: &mut Vec<u8>) -> io::Result<()> {
-    let Board { schema_version, board_id, seq, .. } = state.board();
+pub(super) fn push_end(board: &Board, sums: Sums, text: &mut Vec<u8>) -> io::Result<()> {
+    let Board { schema_version, board_id, seq, .. } = board;
     Rendering::of(schema_version)?.push_field("schema_version", text);
     Rendering::of(board_id)?.push_field("board_id", text);
     Rendering::of(seq)?.push_field("seq", text);
     Rendering::of(&hex(sums.state))?.push_field("checksum", text);
     Rendering::of(&hex(sums.derived))?.push_field(derived::CHECKSUM, text);
-    // There is no comma behind the last field.
-    text.pop();
-    text.extend_from_slice(b"\n}");
     Ok(())
 }
 

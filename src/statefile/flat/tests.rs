@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err as fs;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::FILE_NAME;
 use super::*;
@@ -14,7 +14,7 @@ use crate::state::id::{ParticipantId, WorkflowId};
 use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
 use crate::statefile::projection::{Projection, Way};
-use crate::statefile::{Found, Left, displaced, load};
+use crate::statefile::{Found, Left, displaced, load, text_of};
 
 /// Knuth's linear congruential generator; its high bits are the good ones.
 struct Chance(u64);
@@ -155,6 +155,27 @@ impl Table {
             ),
         };
         assert!(*document == process.state.to_document(), "event {}", process.state.seq());
+        self.check_lines(process);
+    }
+
+    /// Asserts that the file has what a whole one has, in the same order and without blank lines.
+    #[track_caller]
+    fn check_lines(&self, process: &Process) {
+        let text = fs::read_to_string(self.path()).unwrap();
+        assert!(text.lines().all(|line| !line.trim().is_empty()), "{text}");
+        let mut shown: Map<String, Value> = serde_json::from_str(&text).unwrap();
+        shown.shift_remove("layout");
+        for list in ["tasks", "reservations"] {
+            let list = shown[list].as_array_mut().unwrap();
+            list.sort_by_key(|one| one["order"].as_u64());
+            list.iter_mut().for_each(|one| _ = one.as_object_mut().unwrap().shift_remove("order"));
+        }
+        let mut whole: Map<String, Value> =
+            serde_json::from_slice(&text_of(&process.state).unwrap()).unwrap();
+        assert!(shown.keys().eq(whole.keys()), "{text}");
+        let checksums = [&mut shown, &mut whole].map(|file| file["checksum"].take());
+        assert!(checksums.iter().all(Value::is_string));
+        assert_eq!(shown, whole);
     }
 
     fn name(&mut self, kind: &str) -> String {
@@ -174,8 +195,13 @@ impl Table {
         let task = (!tasks.is_empty()).then(|| tasks[self.chance.below(tasks.len())].clone());
         let created = |this: &mut Self| {
             let count = 1 + this.chance.below(3);
+            let known = this.chance.below(3);
+            let on: Vec<_> = state.tasks().take(known).map(|task| task.id.as_str()).collect();
             let tasks: Vec<_> = (0..count)
-                .map(|_| json!({"id": this.name("t"), "description": this.chance.text(), "priority": 5, "max_attempts": 99}))
+                .map(|_| {
+                    json!({"id": this.name("t"), "description": this.chance.text(), "priority": 5,
+                    "max_attempts": 99, "dependencies": on})
+                })
                 .collect();
             json!({"kind": "tasks_created", "tasks": tasks})
         };
@@ -414,9 +440,8 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
 fn whoever_opens_the_spare_while_it_is_written_waits_until_it_is_valid() {
     let mut table = Table::new(1);
     let mut process = table.start(false);
-    for _ in 0..3 {
-        table.turn(&mut process, 1);
-    }
+    table.turn(&mut process, 1);
+    do_all(&mut table, &mut process, &[json!({"kind": "resumed"}), json!({"kind": "resumed"})]);
     table.record(&mut process, json!({"kind": "paused", "reason": "lunch"}));
     process.state.settle();
     let found = FileIdentity::of(table.dir.path()).unwrap();

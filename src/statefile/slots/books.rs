@@ -7,23 +7,28 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use foldhash::{HashMap, HashMapExt};
+use serde::Serialize;
 
-use super::first_part::first_part;
 use super::header::Header;
-use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
+use super::layout::{self, BEFORE_PLAN, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
+use super::parts::{END_ROOM, GRAIN, end, filled, filled_end, front, grained, roomy, small};
 use crate::clock::boot;
 use crate::state::State;
+use crate::state::agent::Agent;
 use crate::state::changed::{Change, Entity};
 use crate::state::document::Board;
-use crate::statefile::plan::Plan;
+use crate::state::id::AgentId;
+use crate::statefile::derived::{self, Derived};
+use crate::statefile::fragment::Sums;
+use crate::statefile::head::HEAD_BYTES;
+use crate::statefile::plan::{Plan, short};
 use crate::statefile::rendering::Rendering;
 
-/// The length of a slot is a multiple of this, in bytes.
-const GRAIN: usize = 16;
 /// Room for more entities of a field when a file is laid out, in bytes: at least this, at least
 /// what the field takes divided by `SHARE_OF_OWN`, and at least the field and the tasks together
-/// divided by `SHARE_OF_ROOM`, or by `SHARE_OF_RETIRED` for retired tasks.
-const LEAST_ROOM: usize = 4 << 10;
+/// divided by `SHARE_OF_ROOM`, or by `SHARE_OF_RETIRED` for retired tasks, because tasks go there
+/// one after another.
+const LEAST_ROOM: usize = 2 << 10;
 const SHARE_OF_OWN: usize = 4;
 const SHARE_OF_ROOM: usize = 128;
 const SHARE_OF_RETIRED: usize = 16;
@@ -31,15 +36,12 @@ const SHARE_OF_RETIRED: usize = 16;
 /// large, and a process that saves one usually saves more.
 const MORE_CHECKPOINTS: usize = 8;
 const MOST_MORE: usize = 128 << 10;
-/// A file is rearranged when it has more than 1.6 times as many bytes as its texts, and its empty
-/// lines more than this and than one in `WORN` of its bytes; or when one commit adds more bytes
-/// than this to the tasks, and than a quarter of them.
+/// A file is rearranged when it has more than 1.6 times as many bytes as its texts, and its slots
+/// without an owner more than this and than one in `WORN` of its bytes.
 const LEAST_EMPTY: u64 = 64 << 10;
 const WORN: u64 = 16;
 /// Most changes that are remembered for a spare that is behind.
 const LOG: usize = 1 << 14;
-/// Bytes by which the first fields may grow before the file is rearranged.
-const HEAD_ROOM: usize = 512;
 
 /// An offset in the file, and the text that belongs there.
 type Piece = (u64, Vec<u8>);
@@ -50,10 +52,13 @@ type Place = (Field, u32);
 pub(crate) struct Books {
     layout: Option<Layout>,
     plan: Option<Plan>,
+    derived: Option<Derived>,
+    /// The last two parts of the new file.
+    behind: Vec<Piece>,
     slots: [Slots; FIELDS.len()],
     entries: HashMap<Entity, Entry>,
-    /// The entities' part of the checksum.
-    total: u128,
+    /// The entities' part of the checksums.
+    total: Sums,
     /// Total length of their texts, in bytes.
     shown: u64,
     /// Changed slots, with the seq of the event that changed each last, in the order of those.
@@ -106,7 +111,15 @@ struct Entry {
     /// Length of its text, in bytes.
     text: u32,
     order: u64,
-    sum: u128,
+    /// Its number, and that of the title that it shows if it is an agent.
+    sums: Sums,
+}
+
+impl Entry {
+    /// What it adds to the checksums.
+    fn part(&self) -> Sums {
+        Sums { state: contribution(self.sums.state, self.order), ..self.sums }
+    }
 }
 
 /// What an entity adds to the checksum: its number times 2·order + 1, so that no two entities that
@@ -158,6 +171,7 @@ impl Books {
         bytes: &[u8],
         board: &Board,
         sums: &HashMap<Entity, u128>,
+        titles: &BTreeMap<AgentId, u128>,
         tasks: Slotted,
     ) -> io::Result<Option<Self>> {
         let entities = sums.len() + tasks.sums.len();
@@ -179,16 +193,22 @@ impl Books {
             let Some(found) = layout::slots(field, &bytes[from..to], start) else {
                 return Ok(None);
             };
-            if !books.place(field, found, |entity| sums.get(entity).copied())? {
+            if !books.place(field, found, |entity| sums.get(entity).copied().map(Sums::of_state))? {
                 return Ok(None);
             }
             books.slots[field as usize].advance();
         }
         let mut of_tasks = tasks.sums.into_iter();
-        if !books.place(Field::Tasks, tasks.found, |_| of_tasks.next())? {
+        if !books.place(Field::Tasks, tasks.found, |_| of_tasks.next().map(Sums::of_state))? {
             return Ok(None);
         }
         books.slots[Field::Tasks as usize].advance();
+        for (id, title) in titles {
+            if let Some(entry) = books.entries.get_mut(&Entity::Agent(id.clone())) {
+                entry.sums.derived = *title;
+                books.total = books.total.and(Sums { state: 0, derived: *title });
+            }
+        }
         // Each entity must have exactly one slot.
         Ok((books.entries.len() == entities).then_some(books))
     }
@@ -199,7 +219,7 @@ impl Books {
         &mut self,
         field: Field,
         found: Vec<Found>,
-        mut sum: impl FnMut(&Entity) -> Option<u128>,
+        mut sums: impl FnMut(&Entity) -> Option<Sums>,
     ) -> io::Result<bool> {
         for Found { at, length, text, owner } in found {
             let Some((entity, order)) = owner else {
@@ -217,10 +237,8 @@ impl Books {
                     }
                 }
                 None => {
-                    let sum = sum(&entity).unwrap_or_default();
-                    self.total = self.total.wrapping_add(contribution(sum, order));
-                    self.shown += u64::from(text);
-                    self.entries.insert(entity, Entry { slot, text, order, sum });
+                    let sums = sums(&entity).unwrap_or_default();
+                    self.insert(entity, Entry { slot, text, order, sums });
                 }
             }
         }
@@ -272,13 +290,13 @@ impl Books {
     fn read_anew(&mut self, live: &Header, file: &File) -> io::Result<bool> {
         let known = std::mem::take(&mut self.entries);
         (self.slots, self.total, self.shown, self.known_after) =
-            (Default::default(), 0, 0, live.seq);
+            (Default::default(), Sums::default(), 0, live.seq);
         self.log.clear();
         self.texts.clear();
         for field in FIELDS {
             let Span { start, end, .. } = live.layout.span(field);
             let Some(found) = read_slots(field, file, start, end)? else { return Ok(false) };
-            if !self.place(field, found, |entity| known.get(entity).map(|entry| entry.sum))? {
+            if !self.place(field, found, |entity| known.get(entity).map(|entry| entry.sums))? {
                 return Ok(false);
             }
             self.slots[field as usize].advance();
@@ -287,18 +305,17 @@ impl Books {
         Ok(true)
     }
 
-    /// Gives everything that has changed its slot and its number; the live file shows the event
-    /// `shown`. Returns the first part of the new file; `None` when the file must be
-    /// rearranged.
+    /// Assigns a slot and a number to each changed entity. The live file shows the event `shown`
+    /// and has `size` bytes. Returns the first part of the new file; `None` when the file must
+    /// be rearranged.
     pub(crate) fn update(
         &mut self,
         state: &State,
         changed: &HashMap<Entity, Change>,
-        shown: u64,
+        (shown, size): (u64, u64),
     ) -> io::Result<Option<(Vec<u8>, Header)>> {
         self.texts_before = std::mem::take(&mut self.texts);
         let Some(mut layout) = self.layout.take() else { return Ok(None) };
-        let tasks_end = layout.tasks.end;
         let mut new = BTreeMap::new();
         for (entity, &Change { seq, anew }) in changed {
             let field = Field::of(entity);
@@ -309,7 +326,7 @@ impl Books {
                 (None, Some(rendered)) => drop(new.insert(entity.clone(), (seq, rendered))),
                 (Some(entry), None) => {
                     self.entries.remove(entity);
-                    self.total = self.total.wrapping_sub(contribution(entry.sum, entry.order));
+                    self.total = self.total.without(entry.part());
                     self.shown -= u64::from(entry.text);
                     self.slots[field as usize].empty(entry.slot);
                     self.touched.push((seq, (field, entry.slot)));
@@ -337,29 +354,26 @@ impl Books {
                         }
                     }
                     self.texts.insert((field, slot), text);
-                    self.shown = self.shown + u64::from(length) - u64::from(entry.text);
-                    let before = contribution(entry.sum, entry.order);
-                    let sum = sum_of_rendered(&rendered, entity);
-                    let after = contribution(sum, entry.order);
-                    self.total = self.total.wrapping_sub(before).wrapping_add(after);
-                    if let Some(entry) = self.entries.get_mut(entity) {
-                        (entry.slot, entry.text, entry.sum) = (slot, length, sum);
-                    }
+                    self.shown -= u64::from(entry.text);
+                    self.total = self.total.without(entry.part());
+                    let entry = Entry { slot, text: length, sums: rendered.sums(entity), ..entry };
+                    self.insert(entity.clone(), entry);
                 }
             }
         }
         for entity in by_creation(state, new.keys()) {
             let Some((seq, rendered)) = new.remove(&entity) else { continue };
             let order = next_order(&mut layout, &entity);
-            let (text, sum) =
-                (text_of(&rendered, &entity, order)?, sum_of_rendered(&rendered, &entity));
+            let text = text_of(&rendered, &entity, order)?;
             let Some(slot) = self.add(&mut layout, &entity, fresh(text.len(), &entity, state))?
             else {
                 return Ok(None);
             };
             let place = (Field::of(&entity), slot);
             self.touched.push((seq, place));
-            self.insert(entity, slot, text.as_bytes(), (order, sum))?;
+            let length = u32::try_from(text.len()).map_err(io::Error::other)?;
+            let sums = rendered.sums(&entity);
+            self.insert(entity, Entry { slot, text: length, order, sums });
             self.texts.insert(place, text);
         }
         for field in FIELDS {
@@ -368,23 +382,31 @@ impl Books {
             );
         }
         self.note();
-        // The other fields' room is a share of what the tasks took before.
-        let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
+        let derived = Derived::known_or_of(self.derived.take(), state)?;
+        let board = Rendering::of(&short(state.board()))?;
+        let small = small(&board, &plan)?;
         let is_worn = self.is_worn(&layout, &plan);
-        let has_outgrown = (plan.goal.len() + plan.plan.len()) as u64 > layout.plan
-            || plan.spent.len() as u64 > layout.spent;
-        if is_worn || has_leapt || has_outgrown || !self.counts_agree(state) {
+        let has_outgrown =
+            plan.plan.len() as u64 > layout.plan || small.len() as u64 > layout.spent;
+        if is_worn || has_outgrown || !self.counts_agree(state) {
             return Ok(None);
         }
         boot().clone_into(&mut layout.boot);
-        let (text, checksum) = first_part(state.board(), &plan, &layout, self.total)?;
-        self.plan = Some(plan);
-        let head = filled(text, layout.head);
+        let sums = self.total.and(Sums { state: plan.sum_with(&board), derived: derived.sum() });
+        let (end, checksum) = end(state.board(), sums, &layout)?;
+        let front = filled(front(&plan, &derived), layout.head);
+        let end = filled_end(end, size.saturating_sub(layout.end_at()));
+        (self.plan, self.derived) = (Some(plan), Some(derived));
+        let (Some(front), Some(end)) = (front, end) else { return Ok(None) };
+        self.behind = vec![
+            (layout.rest_at(), filled(small, layout.spent).unwrap_or_default()),
+            (layout.end_at(), end),
+        ];
         let (board_id, seq) = (state.board().board_id.clone(), state.seq());
         let header = Header { board_id, seq, checksum, layout: layout.clone() };
         self.layout = Some(layout);
-        Ok(head.map(|head| (head, header)))
+        Ok(Some((front, header)))
     }
 
     fn add(
@@ -399,18 +421,10 @@ impl Books {
         self.slots[field as usize].push(at, length, Some(entity.clone())).map(Some)
     }
 
-    fn insert(
-        &mut self,
-        entity: Entity,
-        slot: u32,
-        text: &[u8],
-        (order, sum): (u64, u128),
-    ) -> io::Result<()> {
-        let text = u32::try_from(text.len()).map_err(io::Error::other)?;
-        self.total = self.total.wrapping_add(contribution(sum, order));
-        self.shown += u64::from(text);
-        self.entries.insert(entity, Entry { slot, text, order, sum });
-        Ok(())
+    fn insert(&mut self, entity: Entity, entry: Entry) {
+        self.total = self.total.and(entry.part());
+        self.shown += u64::from(entry.text);
+        self.entries.insert(entity, entry);
     }
 
     fn note(&mut self) {
@@ -425,25 +439,14 @@ impl Books {
 
     /// Whether the file has as many entities of each kind as the state.
     fn counts_agree(&self, state: &State) -> bool {
-        let counts = [
-            state.agents().size_hint().0,
-            state.checkpoints().len(),
-            state.discoveries().len(),
-            state.messages().len(),
-            state.participants().size_hint().0,
-            state.reservations().len(),
-            state.retired().size_hint().0,
-            state.sessions().len(),
-            state.workflows().len(),
-            state.live_tasks(),
-        ];
+        let counts = FIELDS.map(|field| count(field, state));
         self.slots.iter().zip(counts).all(|(slots, count)| slots.live == count)
             && self.entries.len() == counts.iter().sum::<usize>()
     }
 
     fn is_worn(&self, layout: &Layout, plan: &Plan) -> bool {
         let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
-        let (size, shown) = (layout.tasks.end, self.shown + plan.length());
+        let (size, shown) = (layout.end_at(), self.shown + plan.length());
         empty > LEAST_EMPTY.max(size / WORN) && size > shown / 10 * 16
     }
 
@@ -475,14 +478,6 @@ impl Books {
         places.sort_unstable();
         places.dedup();
         let mut pieces: Vec<Piece> = Vec::new();
-        if let Some(plan) = self.plan.as_ref().filter(|_| state.plan_seq() > base.seq) {
-            let part = |text: &[u8], length| {
-                filled(text.to_vec(), length)
-                    .ok_or_else(|| io::Error::other("the plan has no room"))
-            };
-            piece_at(&mut pieces, layout.plan_at()).extend(part(&plan.text(), layout.plan)?);
-            piece_at(&mut pieces, layout.spent_at()).extend(part(&plan.spent, layout.spent)?);
-        }
         for place in places {
             let slots = &self.slots[place.0 as usize];
             let Some(slot) = slots.all.get(place.1 as usize) else { continue };
@@ -511,86 +506,80 @@ impl Books {
                 slot.length as usize,
             );
         }
-        if layout.tasks.end != base.layout.tasks.end {
-            piece_at(&mut pieces, layout.tasks.end)
-                .extend_from_slice(Field::Tasks.closing().as_bytes());
+        for field in FIELDS {
+            let Span { start, end, .. } = layout.span(field);
+            if end != base.layout.span(field).end {
+                piece_at(&mut pieces, end)
+                    .extend_from_slice(field.closing(start == end).as_bytes());
+            }
         }
+        if let Some(plan) = self.plan.as_ref().filter(|_| state.plan_seq() > base.seq) {
+            let text = filled(plan.plan.clone(), layout.plan);
+            pieces.push((
+                layout.plan_at(),
+                text.ok_or_else(|| io::Error::other("the plan has no room"))?,
+            ));
+        }
+        pieces.extend(self.behind.iter().cloned());
         Ok(pieces)
     }
 
     /// Rearranges the whole file, using what is known of the arrangement `before`. Returns its
     /// books and its content.
     pub(crate) fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
-        let plan = Plan::of(state.board())?;
-        let (plan_text, spent_text) = (plan.text(), plan.spent.clone());
-        let anywhere = Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX };
+        let (plan, derived) = (Plan::of(state.board())?, Derived::of(state)?);
+        let board = Rendering::of(&short(state.board()))?;
+        let (front, small) = (front(&plan, &derived), small(&board, &plan)?);
         let mut layout = Layout {
-            generation: now_micros(),
-            boot: boot().to_owned(),
             next_order: before.map_or(1, Before::next_order),
-            head: 0,
-            plan: grained(plan_text.len() + plan_text.len() / 4),
-            spent: grained(spent_text.len() + spent_text.len() / 4),
-            agents: anywhere,
-            checkpoints: anywhere,
-            discoveries: anywhere,
-            messages: anywhere,
-            participants: anywhere,
-            reservations: anywhere,
-            retired: anywhere,
-            sessions: anywhere,
-            workflows: anywhere,
-            tasks: anywhere,
+            head: roomy(&front),
+            plan: roomy(&plan.plan),
+            spent: roomy(&small),
+            ..Layout::anywhere(now_micros(), boot())
         };
         // Measured with offsets that are as long as they can be.
-        layout.head = grained(first_part(state.board(), &plan, &layout, 0)?.0.len() + HEAD_ROOM);
+        let longest = end(state.board(), Sums::default(), &layout)?.0.len() + END_ROOM;
+        let length = grained(longest);
+        if length > HEAD_BYTES {
+            return Err(io::Error::other("the last fields are too long"));
+        }
         let mut books = Self { known_after: state.seq(), ..Self::default() };
-        let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
-        text.extend(filled(plan_text, layout.plan).unwrap_or_default());
-        text.extend(filled(spent_text, layout.spent).unwrap_or_default());
         // First, because the other fields' room is a share of the tasks, too.
         let Some(tasks) = books.fill(Field::Tasks, state, &mut layout, before)? else {
             return Self::arrange(state, None);
         };
         // Room for the whole file, as far as its length is known: moving it later costs more than
         // writing it.
-        text.reserve(tasks.len() + tasks.len() / 2);
+        let mut text = Vec::with_capacity(2 * tasks.len() + front.len() + plan.plan.len());
+        extend(&mut text, &front, layout.head);
         for field in FIELDS {
             text.extend_from_slice(field.opening().as_bytes());
+            let others = match field {
+                Field::Tasks => None,
+                _ => match books.fill(field, state, &mut layout, before)? {
+                    Some(slots) => Some(slots),
+                    None => return Self::arrange(state, None),
+                },
+            };
+            let slots = others.as_deref().unwrap_or(&tasks);
             let start = text.len() as u64;
-            let slots = &mut books.slots[field as usize].all;
-            if field == Field::Tasks {
-                slots.iter_mut().for_each(|slot| slot.at += start);
-                text.extend_from_slice(&tasks);
-                set_span(
-                    &mut layout,
-                    field,
-                    Span { start, end: text.len() as u64, limit: text.len() as u64 },
-                );
-            } else {
-                let Some(entities) = books.fill(field, state, &mut layout, before)? else {
-                    return Self::arrange(state, None);
-                };
-                books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
-                // The retired tasks get a larger share, because tasks go there one after another.
-                let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
-                let expected = match field {
-                    Field::Checkpoints => MOST_MORE.min(MORE_CHECKPOINTS * entities.len()),
-                    _ => LEAST_ROOM,
-                };
-                let like = LEAST_ROOM.max(expected).max(entities.len() / SHARE_OF_OWN);
-                let room = like.max((tasks.len() + entities.len()) / share);
-                text.extend_from_slice(&entities);
-                let end = text.len() as u64;
-                text.resize(text.len() + room, b' ');
-                set_span(&mut layout, field, Span { start, end, limit: text.len() as u64 });
+            books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
+            text.extend_from_slice(slots);
+            let end = text.len() as u64;
+            let closing = field.closing(slots.is_empty());
+            let room = field.closing(false).len() + room(field, slots.len(), tasks.len());
+            extend(&mut text, closing.as_bytes(), room as u64);
+            set_span(&mut layout, field, Span { start, end, limit: text.len() as u64 });
+            if field == BEFORE_PLAN {
+                extend(&mut text, &plan.plan, layout.plan);
             }
-            text.extend_from_slice(field.closing().as_bytes());
         }
-        let first = filled(first_part(state.board(), &plan, &layout, books.total)?.0, layout.head);
-        let first = first.ok_or_else(|| io::Error::other("the first fields have no room"))?;
-        text[..first.len()].copy_from_slice(&first);
-        (books.layout, books.plan) = (Some(layout), Some(plan));
+        extend(&mut text, &small, layout.spent);
+        let sums = books.total.and(Sums { state: plan.sum_with(&board), derived: derived.sum() });
+        let last = filled_end(end(state.board(), sums, &layout)?.0, length);
+        let last = last.ok_or_else(|| io::Error::other("the last fields have no room"))?;
+        text.extend_from_slice(&last);
+        (books.layout, books.plan, books.derived) = (Some(layout), Some(plan), Some(derived));
         Ok((books, text))
     }
 
@@ -615,13 +604,13 @@ impl Books {
             }
             let copied = before.filter(|before| !before.changed.contains_key(&entity)).zip(known);
             let copied = copied
-                .and_then(|(before, entry)| Some((before.text_in(field, entry.slot)?, entry.sum)));
-            let (text, sum) = match copied {
-                Some((text, sum)) => (Cow::Borrowed(text), sum),
+                .and_then(|(before, entry)| Some((before.text_in(field, entry.slot)?, entry)));
+            let (text, sums) = match copied {
+                Some((text, entry)) => (Cow::Borrowed(text), entry.sums),
                 None => {
-                    let Some(rendering) = rendering_of(&entity, state)? else { continue };
-                    let text = text_of(&rendering, &entity, order)?.into_bytes();
-                    (Cow::Owned(text), sum_of_rendered(&rendering, &entity))
+                    let Some(rendered) = rendering_of(&entity, state)? else { continue };
+                    let text = text_of(&rendered, &entity, order)?.into_bytes();
+                    (Cow::Owned(text), rendered.sums(&entity))
                 }
             };
             let length = fresh(text.len(), &entity, state);
@@ -633,7 +622,8 @@ impl Books {
                 u32::try_from(length).map_err(io::Error::other)?,
                 Some(entity.clone()),
             )?;
-            self.insert(entity, slot, &text, (order, sum))?;
+            let text = u32::try_from(text.len()).map_err(io::Error::other)?;
+            self.insert(entity, Entry { slot, text, order, sums });
         }
         Ok(Some(bytes))
     }
@@ -658,24 +648,50 @@ impl Before<'_> {
     }
 }
 
-/// Renders an entity; `None` when the state does not have it any more.
-fn rendering_of(entity: &Entity, state: &State) -> io::Result<Option<Rendering>> {
-    match entity {
-        Entity::Agent(id) => state.agent(id).map(Rendering::of).transpose(),
-        Entity::Checkpoint(id) => state.checkpoint(id).map(Rendering::of).transpose(),
-        Entity::Discovery(id) => state.discovery(id).map(Rendering::of).transpose(),
-        Entity::Message(id) => state.message(id).map(Rendering::of).transpose(),
-        Entity::Participant(id) => state.participant(id).map(Rendering::of).transpose(),
-        Entity::Reservation(id) => state.reservation(id).map(Rendering::of).transpose(),
-        Entity::Retired(id) => state.retired_task(id).map(Rendering::of).transpose(),
-        Entity::Session(id) => state.session(id).map(Rendering::of).transpose(),
-        Entity::Task(id) => state.task(id).map(Rendering::of).transpose(),
-        Entity::Workflow(id) => state.workflow(id).map(Rendering::of).transpose(),
+/// An entity's JSON, and what the file shows.
+struct Rendered {
+    state: Rendering,
+    /// With the title of its task, if it is an agent that has one.
+    titled: Option<Rendering>,
+    /// The number of that title.
+    title: u128,
+}
+
+impl Rendered {
+    fn of(entity: &impl Serialize) -> io::Result<Self> {
+        Ok(Self { state: Rendering::of(entity)?, titled: None, title: 0 })
+    }
+
+    fn of_agent(agent: &Agent, state: &State) -> io::Result<Self> {
+        let rendered = Self::of(agent)?;
+        let Some(title) = derived::title(state, agent) else { return Ok(rendered) };
+        let titled = rendered.state.with_field_behind(derived::TASK, derived::TITLE, title)?;
+        let title = derived::sum_of_title(agent.id.as_str(), title)?;
+        Ok(Self { titled: Some(titled), title, ..rendered })
+    }
+
+    fn sums(&self, entity: &Entity) -> Sums {
+        let (section, key) = (Field::of(entity).name(), key(entity).unwrap_or_default());
+        Sums { state: self.state.sum(section, key), derived: self.title }
     }
 }
 
-fn sum_of_rendered(rendering: &Rendering, entity: &Entity) -> u128 {
-    rendering.sum(Field::of(entity).name(), key(entity).unwrap_or_default())
+/// Renders an entity; `None` when the state does not have it any more.
+fn rendering_of(entity: &Entity, state: &State) -> io::Result<Option<Rendered>> {
+    match entity {
+        Entity::Agent(id) => {
+            state.agent(id).map(|agent| Rendered::of_agent(agent, state)).transpose()
+        }
+        Entity::Checkpoint(id) => state.checkpoint(id).map(Rendered::of).transpose(),
+        Entity::Discovery(id) => state.discovery(id).map(Rendered::of).transpose(),
+        Entity::Message(id) => state.message(id).map(Rendered::of).transpose(),
+        Entity::Participant(id) => state.participant(id).map(Rendered::of).transpose(),
+        Entity::Reservation(id) => state.reservation(id).map(Rendered::of).transpose(),
+        Entity::Retired(id) => state.retired_task(id).map(Rendered::of).transpose(),
+        Entity::Session(id) => state.session(id).map(Rendered::of).transpose(),
+        Entity::Task(id) => state.task(id).map(Rendered::of).transpose(),
+        Entity::Workflow(id) => state.workflow(id).map(Rendered::of).transpose(),
+    }
 }
 
 /// The entity's key, if its field is a map.
@@ -694,7 +710,8 @@ fn key(entity: &Entity) -> Option<&str> {
 }
 
 /// The entity's text, with its order as the first field, if it has one.
-fn text_of(rendering: &Rendering, entity: &Entity, order: u64) -> io::Result<String> {
+fn text_of(rendered: &Rendered, entity: &Entity, order: u64) -> io::Result<String> {
+    let rendering = rendered.titled.as_ref().unwrap_or(&rendered.state);
     match order {
         0 => rendering.text(key(entity), ""),
         _ => rendering.text(key(entity), &format!("{ORDER}{order},")),
@@ -730,6 +747,21 @@ fn entities(field: Field, state: &State) -> Vec<Entity> {
         Field::Sessions => state.sessions().map(|one| Entity::Session(one.id.clone())).collect(),
         Field::Tasks => state.tasks().map(|one| Entity::Task(one.id.clone())).collect(),
         Field::Workflows => state.workflows().map(|one| Entity::Workflow(one.id.clone())).collect(),
+    }
+}
+
+fn count(field: Field, state: &State) -> usize {
+    match field {
+        Field::Agents => state.agents().size_hint().0,
+        Field::Checkpoints => state.checkpoints().len(),
+        Field::Discoveries => state.discoveries().len(),
+        Field::Messages => state.messages().len(),
+        Field::Participants => state.participants().size_hint().0,
+        Field::Reservations => state.reservations().len(),
+        Field::Retired => state.retired().size_hint().0,
+        Field::Sessions => state.sessions().len(),
+        Field::Tasks => state.live_tasks(),
+        Field::Workflows => state.workflows().len(),
     }
 }
 
@@ -773,7 +805,7 @@ fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: u
             bytes.extend_from_slice(if is_first { FIRST } else { NEXT });
             bytes.extend_from_slice(text);
         }
-        None => bytes.push(b'\n'),
+        None => bytes.push(b'\t'),
     }
     bytes.resize(end, b' ');
 }
@@ -794,15 +826,20 @@ fn outgrown(text: usize) -> usize {
     (FIRST.len() + text + text / 2).next_multiple_of(GRAIN)
 }
 
-fn grained(length: usize) -> u64 {
-    length.next_multiple_of(GRAIN) as u64
+/// Room for more behind the slots of a field, in bytes.
+fn room(field: Field, slots: usize, tasks: usize) -> usize {
+    let least = match field {
+        Field::Checkpoints => LEAST_ROOM.max(MOST_MORE.min(MORE_CHECKPOINTS * slots)),
+        _ => LEAST_ROOM,
+    };
+    let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
+    least.max(slots / SHARE_OF_OWN).max((tasks + slots) / share)
 }
 
-/// Pads `text` with spaces to `length`; `None` when it is longer.
-fn filled(mut text: Vec<u8>, length: u64) -> Option<Vec<u8>> {
-    let length = usize::try_from(length).ok().filter(|length| text.len() <= *length)?;
-    text.resize(length, b' ');
-    Some(text)
+fn extend(text: &mut Vec<u8>, part: &[u8], length: u64) {
+    let end = text.len() + usize::try_from(length).unwrap_or_default();
+    text.extend_from_slice(part);
+    text.resize(end, b' ');
 }
 
 /// Extends the slots of `field` by `length` bytes, and returns where those are; `None` when there
@@ -810,9 +847,8 @@ fn filled(mut text: Vec<u8>, length: u64) -> Option<Vec<u8>> {
 fn grow(layout: &mut Layout, field: Field, length: u32) -> Option<u64> {
     let Span { start, end, limit } = layout.span(field);
     let grown = end.checked_add(u64::from(length))?;
-    let limit = if field == Field::Tasks { grown } else { limit };
     set_span(layout, field, Span { start, end: grown, limit });
-    (grown <= limit).then_some(end)
+    (grown + field.closing(false).len() as u64 <= limit).then_some(end)
 }
 
 fn set_span(layout: &mut Layout, field: Field, span: Span) {

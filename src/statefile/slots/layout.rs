@@ -11,34 +11,36 @@ use crate::state::id::{
     WorkflowId,
 };
 
-/// The fields that hold entities, in the order in which the file has them: the one that grows
-/// without bound is the last.
+/// The fields that hold entities, in the order in which the file has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Field {
     Agents,
-    Checkpoints,
+    Tasks,
     Discoveries,
     Messages,
-    Participants,
     Reservations,
-    Retired,
     Sessions,
     Workflows,
-    Tasks,
+    Checkpoints,
+    Participants,
+    Retired,
 }
 
 pub(crate) const FIELDS: [Field; 10] = [
     Field::Agents,
-    Field::Checkpoints,
+    Field::Tasks,
     Field::Discoveries,
     Field::Messages,
-    Field::Participants,
     Field::Reservations,
-    Field::Retired,
     Field::Sessions,
     Field::Workflows,
-    Field::Tasks,
+    Field::Checkpoints,
+    Field::Participants,
+    Field::Retired,
 ];
+
+/// The field behind which the plan stands.
+pub(crate) const BEFORE_PLAN: Field = Field::Messages;
 
 impl Field {
     pub(crate) fn of(entity: &Entity) -> Self {
@@ -86,16 +88,13 @@ impl Field {
         format!("\n  \"{}\": {}", self.name(), if self.is_map() { '{' } else { '[' })
     }
 
-    pub(crate) fn closing(self) -> &'static str {
-        match self {
-            Self::Tasks => "\n  ]\n}",
-            Self::Discoveries | Self::Messages | Self::Reservations => "\n  ],",
-            Self::Agents
-            | Self::Checkpoints
-            | Self::Participants
-            | Self::Retired
-            | Self::Sessions
-            | Self::Workflows => "\n  },",
+    /// What stands behind the last slot, or behind the opening if there is none.
+    pub(crate) fn closing(self, is_empty: bool) -> &'static str {
+        match (self.is_map(), is_empty) {
+            (true, true) => "},",
+            (true, false) => "\n  },",
+            (false, true) => "],",
+            (false, false) => "\n  ],",
         }
     }
 
@@ -125,9 +124,11 @@ pub(crate) struct Layout {
     pub boot: String,
     /// The order that the next new task or reservation gets.
     pub next_order: u64,
-    /// The first fields begin at 0 and have this length.
+    /// Length of the part at the front: the goal, and what is derived.
     pub head: u64,
+    /// Length of the part behind the messages: the plan.
     pub plan: u64,
+    /// Length of the part behind the last slots: the board's other fields.
     pub spent: u64,
     pub agents: Span,
     /// Like the messages, reservations, sessions and workflows, missing from a file of a version
@@ -148,7 +149,7 @@ pub(crate) struct Layout {
     pub tasks: Span,
 }
 
-/// Slots from `start` to `end`, then room for more up to `limit`.
+/// Slots from `start` to `end`, then the field's closing bracket, and room for more up to `limit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Span {
     pub start: u64,
@@ -163,6 +164,30 @@ impl Span {
 }
 
 impl Layout {
+    /// A layout of which nothing is known but when it was made, with offsets that are as long as
+    /// they can be.
+    pub(crate) fn anywhere(generation: u64, boot: &str) -> Self {
+        let anywhere = Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX };
+        Self {
+            generation,
+            boot: boot.to_owned(),
+            next_order: u64::MAX,
+            head: u64::MAX,
+            plan: u64::MAX,
+            spent: u64::MAX,
+            agents: anywhere,
+            checkpoints: anywhere,
+            discoveries: anywhere,
+            messages: anywhere,
+            participants: anywhere,
+            reservations: anywhere,
+            retired: anywhere,
+            sessions: anywhere,
+            workflows: anywhere,
+            tasks: anywhere,
+        }
+    }
+
     pub(crate) fn span(&self, field: Field) -> Span {
         match field {
             Field::Agents => self.agents,
@@ -178,26 +203,29 @@ impl Layout {
         }
     }
 
-    /// The offset of the plan; it and the spent attempts follow the first fields.
     pub(crate) fn plan_at(&self) -> u64 {
-        self.head
+        self.span(BEFORE_PLAN).limit
     }
 
-    pub(crate) fn spent_at(&self) -> u64 {
-        self.head + self.plan
+    pub(crate) fn rest_at(&self) -> u64 {
+        self.span(Field::Retired).limit
     }
 
-    /// Whether the spans follow each other as they must, up to the end of a file of `size` bytes.
+    /// The offset of the last part, which tells whose file it is.
+    pub(crate) fn end_at(&self) -> u64 {
+        self.rest_at() + self.spent
+    }
+
+    /// Whether the parts follow each other as they must, within a file of `size` bytes.
     pub(crate) fn fits(&self, size: u64) -> bool {
-        let parts = [self.head, self.plan, self.spent].into_iter().try_fold(0, u64::checked_add);
-        let end = FIELDS.into_iter().try_fold(parts, |at, field| {
+        let end = FIELDS.into_iter().try_fold(self.head, |at, field| {
             let Span { start, end, limit } = self.span(field);
-            let is_next = at?.checked_add(field.opening().len() as u64)? == start
-                && start <= end
-                && end <= limit;
-            Some(is_next.then(|| limit.checked_add(field.closing().len() as u64)).flatten())
+            let is_next = at.checked_add(field.opening().len() as u64)? == start && start <= end;
+            let closed = end.checked_add(field.closing(start == end).len() as u64)?;
+            let behind = if field == BEFORE_PLAN { self.plan } else { 0 };
+            (is_next && closed <= limit).then(|| limit.checked_add(behind)).flatten()
         });
-        end.flatten() == Some(size) && self.tasks.end == self.tasks.limit
+        end.and_then(|end| end.checked_add(self.spent)).is_some_and(|end| end < size)
     }
 }
 
@@ -221,22 +249,26 @@ pub(crate) const ORDER: &str = "\n      \"order\": ";
 /// The slots in `bytes`, which are at offset `at` of the file; `None` when they are not made of
 /// slots.
 ///
-/// Each begins with a line break. Every further line of a text is indented deeper or begins with a
-/// closing bracket, so a line with an opening brace or quotation mark at the indentation of
-/// entities begins a slot, and an empty line is a slot without an owner.
+/// Each begins with a line break, or with a tab if it has no owner, so that it shows as the end of
+/// the line before it: in a text a tab is escaped. Every further line of a text is indented deeper
+/// or begins with a closing bracket, so a line with an opening brace or quotation mark at the
+/// indentation of entities begins a slot.
 pub(crate) fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
     let mut found: Vec<(Range<usize>, bool)> = Vec::new();
     let mut rest = 0;
-    if bytes.first().is_some_and(|first| *first != b'\n') {
+    if bytes.first().is_some_and(|first| !matches!(first, b'\n' | b'\t')) {
         return None;
     }
     while rest < bytes.len() {
-        let line_end = memchr::memchr(b'\n', &bytes[rest + 1..])
+        let line_end = memchr::memchr2(b'\n', b'\t', &bytes[rest + 1..])
             .map_or(bytes.len(), |length| rest + 1 + length);
         let line = &bytes[rest..line_end];
         let opens =
             matches!(line.get(5), Some(b'{' | b'"')) && matches!(&line[..5], b"\n    " | b"\n   ,");
-        let is_empty = !opens && line[1..].iter().all(|byte| *byte == b' ');
+        let is_empty = line[0] == b'\t';
+        if is_empty && line[1..].iter().any(|byte| *byte != b' ') {
+            return None;
+        }
         if opens || is_empty {
             found.push((rest..line_end, opens));
         } else {
