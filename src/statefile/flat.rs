@@ -37,9 +37,9 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use super::Home;
 use super::derived::with_agents;
 use super::file::{FileIdentity, open_regular, read_up_to};
+use super::home::Home;
 use super::lease::{self, Asked};
 use super::slots::{Before, Books, Header, size_of};
 use super::spare;

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::Home;
 use super::file::{open_regular, read_up_to};
+use super::home::Home;
 use crate::state::document::SCHEMA_VERSION;
 
 /// The fields that tell whose file it is lie within this many bytes, at its end, or at its start in a

@@ -15,11 +15,12 @@ use serde_json::Value;
 
 use super::file::{open_regular, read_up_to};
 use super::found::{Found, LoadError, unsound};
+use super::home::Home;
 use super::plan::sum_of_board;
 use super::rendering::{hex, sum_of};
 use super::slots::layout::{self, FIRST, Field, Layout, NEXT, Span};
 use super::slots::{Books, Header, Slotted, contribution};
-use super::{Home, derived, older};
+use super::{derived, older};
 use crate::bom;
 use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
