@@ -18,6 +18,7 @@
 //! A commit updates it from the numbers of what has changed.
 
 mod books;
+mod entities;
 mod header;
 pub(super) mod layout;
 mod parts;
