@@ -18,7 +18,8 @@ use super::found::{Found, LoadError, unsound};
 use super::home::Home;
 use super::plan::sum_of_board;
 use super::rendering::{hex, sum_of};
-use super::slots::layout::{self, FIRST, Field, Layout, NEXT, Span};
+use super::slots::layout::{Field, Layout, Span};
+use super::slots::slot::{self, FIRST, NEXT};
 use super::slots::{Books, Header, Slotted, contribution};
 use super::{derived, older};
 use crate::bom;
@@ -99,7 +100,7 @@ pub(super) struct Tasks {
     /// The tasks' part of the checksum.
     total: u128,
     /// All slots, those without an owner, too.
-    found: Vec<layout::Found>,
+    found: Vec<slot::Found>,
 }
 
 /// Reads tasks on `count` threads; `bytes` are at offset `at` of the file.
@@ -129,7 +130,7 @@ pub(super) fn read_tasks(bytes: &[u8], at: u64, count: usize) -> Option<Tasks> {
     }
     // There must be a comma before each text but the first.
     let mut live = tasks.found.iter().filter(|slot| slot.owner.is_some());
-    let text = |slot: &layout::Found| &bytes[(slot.at - at) as usize..][..FIRST.len()];
+    let text = |slot: &slot::Found| &bytes[(slot.at - at) as usize..][..FIRST.len()];
     let is_list =
         live.next().is_none_or(|first| text(first) == FIRST) && live.all(|slot| text(slot) == NEXT);
     is_list.then_some(tasks)
@@ -149,7 +150,7 @@ fn parts(bytes: &[u8], count: usize) -> Vec<Range<usize>> {
 
 /// Reads one part, into lists with room for as many tasks as `shares` parts of its size have.
 fn read_part(bytes: &[u8], at: u64, shares: usize) -> Option<Tasks> {
-    let found = layout::slots(Field::Tasks, bytes, at)?;
+    let found = slot::slots(Field::Tasks, bytes, at)?;
     let room = found.len() * shares;
     let (all, orders, sums) =
         (Vec::with_capacity(room), Vec::with_capacity(room), Vec::with_capacity(room));

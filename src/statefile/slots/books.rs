@@ -10,8 +10,9 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::entities::{by_creation, count, entities, rendering_of, text_of};
 use super::header::Header;
-use super::layout::{self, BEFORE_PLAN, FIELDS, FIRST, Field, Found, Layout, NEXT, Span};
+use super::layout::{BEFORE_PLAN, FIELDS, Field, Layout, Span};
 use super::parts::{END_ROOM, GRAIN, end, filled, filled_end, front, grained, roomy, small};
+use super::slot::{self, FIRST, Found, NEXT, push_slot};
 use crate::clock::boot;
 use crate::state::State;
 use crate::state::changed::{Change, Entity};
@@ -189,7 +190,7 @@ impl Books {
             let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
                 return Ok(None);
             };
-            let Some(found) = layout::slots(field, &bytes[from..to], start) else {
+            let Some(found) = slot::slots(field, &bytes[from..to], start) else {
                 return Ok(None);
             };
             if !books.place(field, found, |entity| sums.get(entity).copied().map(Sums::of_state))? {
@@ -362,7 +363,7 @@ impl Books {
         }
         for entity in by_creation(state, new.keys()) {
             let Some((seq, rendered)) = new.remove(&entity) else { continue };
-            let order = next_order(&mut layout, &entity);
+            let order = layout.next_order(Field::of(&entity));
             let text = text_of(&rendered, &entity, order)?;
             let Some(slot) = self.add(&mut layout, &entity, fresh(text.len(), &entity, state))?
             else {
@@ -416,7 +417,7 @@ impl Books {
     ) -> io::Result<Option<u32>> {
         let field = Field::of(entity);
         let length = u32::try_from(length).map_err(io::Error::other)?;
-        let Some(at) = grow(layout, field, length) else { return Ok(None) };
+        let Some(at) = layout.grow(field, length) else { return Ok(None) };
         self.slots[field as usize].push(at, length, Some(entity.clone())).map(Some)
     }
 
@@ -568,7 +569,7 @@ impl Books {
             let closing = field.closing(slots.is_empty());
             let room = field.closing(false).len() + room(field, slots.len(), tasks.len());
             extend(&mut text, closing.as_bytes(), room as u64);
-            set_span(&mut layout, field, Span { start, end, limit: text.len() as u64 });
+            layout.set_span(field, Span { start, end, limit: text.len() as u64 });
             if field == BEFORE_PLAN {
                 extend(&mut text, &plan.plan, layout.plan);
             }
@@ -597,7 +598,7 @@ impl Books {
         let mut last = 0;
         for entity in entities {
             let known = before.and_then(|before| before.books.entries.get(&entity));
-            let order = known.map_or_else(|| next_order(layout, &entity), |entry| entry.order);
+            let order = known.map_or_else(|| layout.next_order(field), |entry| entry.order);
             if field.has_order() && std::mem::replace(&mut last, order) >= order {
                 return Ok(None);
             }
@@ -647,14 +648,6 @@ impl Before<'_> {
     }
 }
 
-fn next_order(layout: &mut Layout, entity: &Entity) -> u64 {
-    if !Field::of(entity).has_order() {
-        return 0;
-    }
-    layout.next_order += 1;
-    layout.next_order - 1
-}
-
 /// The last piece if it ends at `at`, else a new one that begins there.
 fn piece_at(pieces: &mut Vec<Piece>, at: u64) -> &mut Vec<u8> {
     if pieces.last().is_none_or(|(start, last)| *start + last.len() as u64 != at) {
@@ -662,19 +655,6 @@ fn piece_at(pieces: &mut Vec<Piece>, at: u64) -> &mut Vec<u8> {
     }
     let last = pieces.len() - 1;
     &mut pieces[last].1
-}
-
-fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: usize) {
-    let end = bytes.len() + length;
-    bytes.reserve(length);
-    match text {
-        Some(text) => {
-            bytes.extend_from_slice(if is_first { FIRST } else { NEXT });
-            bytes.extend_from_slice(text);
-        }
-        None => bytes.push(b'\t'),
-    }
-    bytes.resize(end, b' ');
 }
 
 /// The length of a text's first slot: enough to grow a little, unless the text is a finished
@@ -709,34 +689,10 @@ fn extend(text: &mut Vec<u8>, part: &[u8], length: u64) {
     text.resize(end, b' ');
 }
 
-/// Extends the slots of `field` by `length` bytes, and returns where those are; `None` when there
-/// is no room.
-fn grow(layout: &mut Layout, field: Field, length: u32) -> Option<u64> {
-    let Span { start, end, limit } = layout.span(field);
-    let grown = end.checked_add(u64::from(length))?;
-    set_span(layout, field, Span { start, end: grown, limit });
-    (grown + field.closing(false).len() as u64 <= limit).then_some(end)
-}
-
-fn set_span(layout: &mut Layout, field: Field, span: Span) {
-    match field {
-        Field::Agents => layout.agents = span,
-        Field::Checkpoints => layout.checkpoints = span,
-        Field::Discoveries => layout.discoveries = span,
-        Field::Messages => layout.messages = span,
-        Field::Participants => layout.participants = span,
-        Field::Reservations => layout.reservations = span,
-        Field::Retired => layout.retired = span,
-        Field::Sessions => layout.sessions = span,
-        Field::Tasks => layout.tasks = span,
-        Field::Workflows => layout.workflows = span,
-    }
-}
-
 fn read_slots(field: Field, file: &File, from: u64, to: u64) -> io::Result<Option<Vec<Found>>> {
     let mut bytes = vec![0; usize::try_from(to - from).map_err(io::Error::other)?];
     file.read_exact_at(&mut bytes, from)?;
-    Ok(layout::slots(field, &bytes, from))
+    Ok(slot::slots(field, &bytes, from))
 }
 
 /// The time as a generation. No two arrangements of a board are made in the same microsecond: each

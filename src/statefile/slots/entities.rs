@@ -5,7 +5,8 @@ use std::io;
 
 use serde::Serialize;
 
-use super::layout::{Field, ORDER};
+use super::layout::Field;
+use super::slot::ORDER;
 use crate::state::State;
 use crate::state::agent::Agent;
 use crate::state::changed::Entity;

@@ -22,6 +22,7 @@ mod entities;
 mod header;
 pub(super) mod layout;
 mod parts;
+pub(super) mod slot;
 
 pub(super) use books::{Before, Books, Slotted, contribution};
 pub(super) use header::{Header, size_of};
