@@ -16,7 +16,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use super::file::{FileIdentity, identity};
 use super::found::Found;
 use super::home::FILE_NAME;
-use super::slots::Header;
+use super::slots::header::Header;
 use super::{displaced, load};
 use crate::clock::boot;
 

@@ -17,12 +17,9 @@
 //! 2·order + 1, so that two entities cannot swap places unnoticed, and `layout` has a number, too.
 //! A commit updates it from the numbers of what has changed.
 
-mod books;
+pub(super) mod books;
 mod entities;
-mod header;
+pub(super) mod header;
 pub(super) mod layout;
 mod parts;
 pub(super) mod slot;
-
-pub(super) use books::{Before, Books, Slotted, contribution};
-pub(super) use header::{Header, size_of};
