@@ -44,7 +44,7 @@
 // | how far executions have come, and what they may spend | `state::progress`; `artifact` for the files that work leaves |
 // | what is on disk | `journal` (events in SQLite), `statefile` (the projection and older formats), `snapshot`, `bundle`; the last two are `sealed` files |
 // | how the state file looks | `statefile`: `whole` (the order of its fields), `derived` (what follows from the state), `head` |
-// | how the state file is written in place | `statefile`: `projection` (which form), on `flat` or `whole`; `slots` (what stands where: `layout`, `books`, `parts`), `spare`, `lease` |
+// | how the state file is written in place | `statefile`: `projection` (which form), on `flat` or `whole`; `slots` (what stands where: `layout`, `slot`, `parts`, `books`, `read`), `spare`, `lease` |
 // | what waits for a person, how far the board is | `state::attention`, `state::standing` |
 // | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |

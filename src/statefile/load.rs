@@ -3,12 +3,9 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 
-use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -17,16 +14,13 @@ use super::file::{open_regular, read_up_to};
 use super::found::{Found, LoadError, unsound};
 use super::home::Home;
 use super::plan::sum_of_board;
-use super::rendering::{hex, sum_of};
-use super::slots::books::{Books, Slotted, contribution};
+use super::rendering::{contribution, hex, sum_of};
 use super::slots::header::Header;
-use super::slots::layout::{Field, Layout, Span};
-use super::slots::slot::{self, FIRST, NEXT};
+use super::slots::layout::Layout;
 use super::{derived, older};
 use crate::bom;
 use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
-use crate::state::task::Task;
 
 /// The largest file that is read, in bytes: more than a board grows to. A million tasks of a page
 /// each have 2 GB.
@@ -42,140 +36,10 @@ pub fn load_file(path: &Path) -> Result<Option<Found>, LoadError> {
     read_file(path)?.map(|bytes| recognise(&bytes)).transpose()
 }
 
-/// Loads the file, with the books that are needed to go on writing into it if it is a flat one.
-pub(super) fn load_to_write(dir: &Home) -> Result<Option<(Found, Option<Books>)>, LoadError> {
-    let Some(bytes) = read_file(&dir.file())? else { return Ok(None) };
-    match by_slots(&bytes) {
-        Some((document, books)) => Ok(Some((Found::Sound(Box::new(document)), Some(books)))),
-        None => Ok(Some((recognise(&bytes)?, None))),
-    }
-}
-
 /// The smallest part that is worth a thread, in bytes.
-const LEAST_PART: usize = 256 << 10;
+pub(super) const LEAST_PART: usize = 256 << 10;
 
-/// Reads a sound flat file, its many tasks on all processors and slot by slot. `None` for every
-/// other file, which must be read as a whole to see what it is.
-pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
-    let header = Header::parse(bytes)?;
-    let Span { start, end, .. } = header.layout.tasks;
-    let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
-    if !header.layout.fits(bytes.len() as u64) {
-        return None;
-    }
-    let mut rest = bytes[..start].to_vec();
-    if !rest.ends_with(Field::Tasks.opening().as_bytes()) {
-        return None;
-    }
-    rest.extend_from_slice(&bytes[end..]);
-    let mut document: Document = serde_json::from_slice(&rest).ok()?;
-    let orders: Orders = serde_json::from_slice(&rest).ok()?;
-    let tasks = read_tasks(
-        &bytes[start..end],
-        start as u64,
-        processors().min((end - start) / LEAST_PART + 1),
-    )?;
-    let mut sums = HashMap::new();
-    let others = numbers(&document, &orders, |entity, sum| _ = sums.insert(entity, sum)).ok()?;
-    let total =
-        others.wrapping_add(tasks.total).wrapping_add(sum_of("layout", "", &header.layout).ok()?);
-    if !is_checksum(&header.checksum, &document.board, total).ok()? {
-        return None;
-    }
-    let titles = derived::titles(&rest).ok()?;
-    let slotted = Slotted { found: tasks.found, sums: tasks.sums };
-    let books = Books::of_file(&header, bytes, &document.board, &sums, &titles, slotted).ok()??;
-    document.tasks = tasks.all;
-    sort(&mut document.tasks, &tasks.orders);
-    sort(&mut document.reservations, &orders.reservations);
-    // The books have checked that no task is there twice.
-    impossible_beside_tasks(&document).is_none().then_some((document, books))
-}
-
-/// Tasks in the order of their slots.
-#[derive(Debug, PartialEq)]
-pub(super) struct Tasks {
-    pub all: Vec<Arc<Task>>,
-    orders: Vec<Order>,
-    sums: Vec<u128>,
-    /// The tasks' part of the checksum.
-    total: u128,
-    /// All slots, those without an owner, too.
-    found: Vec<slot::Found>,
-}
-
-/// Reads tasks on `count` threads; `bytes` are at offset `at` of the file.
-pub(super) fn read_tasks(bytes: &[u8], at: u64, count: usize) -> Option<Tasks> {
-    let parts = parts(bytes, count);
-    let mut read = thread::scope(|scope| {
-        // The first part's lists take in the others'.
-        let of = |part: &Range<usize>, shares| {
-            read_part(&bytes[part.clone()], at + part.start as u64, shares)
-        };
-        let (first, others) = parts.split_first()?;
-        let begin = |part| (part, thread::Builder::new().spawn_scoped(scope, move || of(part, 1)));
-        let others: Vec<_> = others.iter().map(begin).collect();
-        // If there is no other thread, this one does it.
-        let others = others.into_iter().map(|(part, thread)| {
-            thread.map_or_else(|_| of(part, 1), |thread| thread.join().ok().flatten())
-        });
-        std::iter::once(of(first, parts.len())).chain(others).collect::<Option<Vec<_>>>()
-    })?;
-    let mut tasks = read.remove(0);
-    for part in read {
-        tasks.all.extend(part.all);
-        tasks.orders.extend(part.orders);
-        tasks.sums.extend(part.sums);
-        tasks.found.extend(part.found);
-        tasks.total = tasks.total.wrapping_add(part.total);
-    }
-    // There must be a comma before each text but the first.
-    let mut live = tasks.found.iter().filter(|slot| slot.owner.is_some());
-    let text = |slot: &slot::Found| &bytes[(slot.at - at) as usize..][..FIRST.len()];
-    let is_list =
-        live.next().is_none_or(|first| text(first) == FIRST) && live.all(|slot| text(slot) == NEXT);
-    is_list.then_some(tasks)
-}
-
-/// Divides `bytes` into up to `count` parts of about the same length, each of whole slots.
-fn parts(bytes: &[u8], count: usize) -> Vec<Range<usize>> {
-    // No line within a text has so little indentation and opens a brace.
-    let start = [NEXT, &b"{"[..]].concat();
-    let next_slot = |from: usize| Some(from + memchr::memmem::find(&bytes[from..], &start)?);
-    let mut starts: Vec<_> =
-        (1..count).filter_map(|part| next_slot(bytes.len() / count * part)).collect();
-    starts.dedup();
-    let ends = starts.clone().into_iter().chain([bytes.len()]);
-    [0].into_iter().chain(starts).zip(ends).map(|(start, end)| start..end).collect()
-}
-
-/// Reads one part, into lists with room for as many tasks as `shares` parts of its size have.
-fn read_part(bytes: &[u8], at: u64, shares: usize) -> Option<Tasks> {
-    let found = slot::slots(Field::Tasks, bytes, at)?;
-    let room = found.len() * shares;
-    let (all, orders, sums) =
-        (Vec::with_capacity(room), Vec::with_capacity(room), Vec::with_capacity(room));
-    let mut tasks = Tasks { all, orders, sums, found, total: 0 };
-    for slot in &mut tasks.found {
-        let Some((owner, order)) = &mut slot.owner else { continue };
-        let text = &bytes[(slot.at - at) as usize..][FIRST.len()..slot.length as usize];
-        let task: Task = serde_json::from_slice(text).ok()?;
-        // So that both share one id in memory.
-        let entity = Entity::Task(task.id.clone());
-        if *owner != entity {
-            return None;
-        }
-        *owner = entity;
-        let sum = sum_of("tasks", "", &task).ok()?;
-        tasks.total = tasks.total.wrapping_add(contribution(sum, *order));
-        tasks.sums.push(sum);
-        tasks.orders.push(Order { order: *order });
-        tasks.all.push(Arc::new(task));
-    }
-    Some(tasks)
-}
-
-fn read_file(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
+pub(super) fn read_file(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
     let path = path.to_owned();
     read(&path).map_err(|error| match error.kind() {
         io::ErrorKind::FileTooLarge => LoadError::TooLarge { path, max: MAX_BYTES },
@@ -225,7 +89,7 @@ fn fill_by_parts(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(filled.iter().take(whole + 1).sum())
 }
 
-fn processors() -> usize {
+pub(super) fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -243,16 +107,16 @@ struct Marks {
 /// What a flat file says about the order in which tasks and reservations were made, which need not
 /// be that of its slots.
 #[derive(Default, Deserialize)]
-struct Orders {
+pub(super) struct Orders {
     tasks: Vec<Order>,
     #[serde(default)]
-    reservations: Vec<Order>,
+    pub reservations: Vec<Order>,
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
-struct Order {
+pub(super) struct Order {
     #[serde(default)]
-    order: u64,
+    pub order: u64,
 }
 
 /// The marks of a file that ends as a flat one does, from its header alone.
@@ -334,7 +198,7 @@ fn verify(bytes: &[u8], marks: &Marks) -> Found {
     }
 }
 
-fn sort<T>(list: &mut Vec<T>, orders: &[Order]) {
+pub(super) fn sort<T>(list: &mut Vec<T>, orders: &[Order]) {
     if !orders.is_sorted_by_key(|one| one.order) {
         let mut ordered: Vec<_> = orders.iter().zip(std::mem::take(list)).collect();
         ordered.sort_by_key(|(one, _)| one.order);
@@ -344,14 +208,14 @@ fn sort<T>(list: &mut Vec<T>, orders: &[Order]) {
 
 /// Whether `stated` is the checksum of the board, with `others` for its entities and layout. In
 /// older files, the long fields have no numbers of their own.
-fn is_checksum(stated: &str, board: &Board, others: u128) -> io::Result<bool> {
+pub(super) fn is_checksum(stated: &str, board: &Board, others: u128) -> io::Result<bool> {
     Ok(stated == hex(others.wrapping_add(sum_of_board(board)?))
         || stated == hex(others.wrapping_add(sum_of("board", "", board)?)))
 }
 
 /// The entities' part of the checksum. `note` is given the number of each before its order is
 /// counted in.
-fn numbers(
+pub(super) fn numbers(
     document: &Document,
     orders: &Orders,
     mut note: impl FnMut(Entity, u128),
@@ -416,7 +280,7 @@ fn impossible(document: &Document) -> Option<String> {
     impossible_beside_tasks(document)
 }
 
-fn impossible_beside_tasks(document: &Document) -> Option<String> {
+pub(super) fn impossible_beside_tasks(document: &Document) -> Option<String> {
     let mut messages = HashSet::new();
     if let Some(twice) = document.messages.iter().find(|one| !messages.insert(&one.id)) {
         return Some(format!("message {} is there twice", twice.id));

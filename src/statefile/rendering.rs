@@ -86,6 +86,12 @@ pub(super) fn sum_of(section: &str, key: &str, entity: &impl Serialize) -> io::R
     Ok(Rendering::of(entity)?.sum(section, key))
 }
 
+/// What an entity adds to the checksum: its number times 2·order + 1, so that no two entities that
+/// have an order can swap places.
+pub(super) fn contribution(sum: u128, order: u64) -> u128 {
+    sum.wrapping_mul(2 * u128::from(order) + 1)
+}
+
 /// A checksum as it stands in the file.
 pub(super) fn hex(checksum: u128) -> String {
     format!("{checksum:032x}")

@@ -328,7 +328,7 @@ fn no_flipped_bit_changes_what_is_read() {
 
 /// A flat file of `state`.
 fn flat_text(state: &State) -> Vec<u8> {
-    slots::Books::arrange(state, None).unwrap().1
+    slots::books::Books::arrange(state, None).unwrap().1
 }
 
 #[test]
@@ -336,12 +336,12 @@ fn no_flipped_bit_changes_what_is_read_by_slots() {
     let state = sample();
     let bytes = flat_text(&state);
     let original = state.to_document();
-    assert_eq!(load::by_slots(&bytes).unwrap().0, original);
+    assert_eq!(slots::read::by_slots(&bytes).unwrap().0, original);
     let mut flipped = bytes.clone();
     // One bit of each byte, another one each time: most of the file is room for more.
     for at in 0..bytes.len() {
         flipped[at] ^= 1 << (at % 8);
-        if let Some((read, _)) = load::by_slots(&flipped) {
+        if let Some((read, _)) = slots::read::by_slots(&flipped) {
             assert_eq!(read, original, "byte {at}");
             let whole = load::recognise(&flipped).unwrap();
             assert_eq!(
@@ -353,7 +353,7 @@ fn no_flipped_bit_changes_what_is_read_by_slots() {
         flipped[at] = bytes[at];
     }
     for length in (0..bytes.len()).step_by(7) {
-        assert!(load::by_slots(&bytes[..length]).is_none(), "{length} bytes");
+        assert!(slots::read::by_slots(&bytes[..length]).is_none(), "{length} bytes");
     }
 }
 
@@ -365,9 +365,9 @@ fn tasks_are_the_same_however_many_threads_read_them() {
         .map(|number| Task { id: TaskId::trusted(format!("more-{number}")), ..task.clone() });
     document.tasks.extend(more.map(Arc::new));
     let bytes = flat_text(&State::from_document(document));
-    let header = slots::Header::parse(&bytes).unwrap();
+    let header = slots::header::Header::parse(&bytes).unwrap();
     let (start, end) = (header.layout.tasks.start as usize, header.layout.tasks.end as usize);
-    let read = |count| load::read_tasks(&bytes[start..end], start as u64, count).unwrap();
+    let read = |count| slots::read::read_tasks(&bytes[start..end], start as u64, count).unwrap();
     let one = read(1);
     assert_eq!(one.all.len(), 101);
     for count in [2, 3, 7, 200, 5_000] {

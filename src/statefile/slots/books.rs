@@ -23,7 +23,7 @@ use crate::state::id::AgentId;
 use crate::statefile::derived::Derived;
 use crate::statefile::fragment::Sums;
 use crate::statefile::plan::{Plan, short};
-use crate::statefile::rendering::Rendering;
+use crate::statefile::rendering::{Rendering, contribution};
 
 /// A file is rearranged when it has more than 1.6 times as many bytes as its texts, and its slots
 /// without an owner more than this and than one in `WORN` of its bytes.
@@ -99,12 +99,6 @@ impl Entry {
     fn part(&self) -> Sums {
         Sums { state: contribution(self.sums.state, self.order), ..self.sums }
     }
-}
-
-/// What an entity adds to the checksum: its number times 2·order + 1, so that no two entities that
-/// have an order can swap places.
-pub(crate) fn contribution(sum: u128, order: u64) -> u128 {
-    sum.wrapping_mul(2 * u128::from(order) + 1)
 }
 
 impl Slots {

@@ -22,4 +22,5 @@ mod entities;
 pub(super) mod header;
 pub(super) mod layout;
 mod parts;
+pub(super) mod read;
 pub(super) mod slot;
