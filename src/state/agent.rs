@@ -1,12 +1,13 @@
 //! Agents, what they offer, and what a task may demand of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::{AgentId, ParticipantId, TaskId};
+use super::record::Record;
 use super::run::Runner;
 use super::time::{MINUTE, Timestamp};
 
@@ -61,6 +62,16 @@ pub struct Agent {
     /// What the agent waits for a person for, until its next sign
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Box<Waiting>>,
+}
+
+impl Record for Agent {
+    const FIELD: &'static str = "agents";
+    type Id = AgentId;
+    type All = BTreeMap<AgentId, Self>;
+
+    fn id(&self) -> Option<&AgentId> {
+        Some(&self.id)
+    }
 }
 
 /// An agent waits for a person, who sees it only where the agent runs.
@@ -252,4 +263,14 @@ pub struct Participant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
     pub joined_at: Timestamp,
+}
+
+impl Record for Participant {
+    const FIELD: &'static str = "participants";
+    type Id = ParticipantId;
+    type All = BTreeMap<ParticipantId, Self>;
+
+    fn id(&self) -> Option<&ParticipantId> {
+        Some(&self.id)
+    }
 }

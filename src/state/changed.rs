@@ -3,25 +3,19 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
-    WorkflowId,
-};
+use super::kinds::kinds;
+use super::record::Record;
 
-/// One thing that the state file shows separately.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Entity {
-    Agent(AgentId),
-    Checkpoint(CheckpointId),
-    Discovery(DiscoveryId),
-    Message(MessageId),
-    Participant(ParticipantId),
-    Reservation(ReservationId),
-    Retired(TaskId),
-    Session(SessionId),
-    Task(TaskId),
-    Workflow(WorkflowId),
+macro_rules! entity {
+    ($($(#[$meta:meta])* $field:ident: $module:ident::$kind:ident,)*) => {
+        /// One thing that the state file shows separately.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Entity {
+            $($kind(<super::$module::$kind as Record>::Id),)*
+        }
+    };
 }
+kinds!(entity);
 
 #[derive(Clone, Debug)]
 pub enum Changed {

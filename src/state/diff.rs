@@ -1,5 +1,6 @@
 //! Differences between two states, entity by entity.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -7,6 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::document::Document;
+use super::kinds::kinds;
+use super::record::{All, Record};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -38,50 +41,28 @@ pub struct Change {
     pub fields: Vec<String>,
 }
 
-/// All changes, ordered by table and id.
-pub fn diff(from: &Document, to: &Document) -> Vec<Change> {
-    let mut changes = Vec::new();
-    let fields = differing(&from.board, &to.board);
-    if !fields.is_empty() {
-        changes.push(Change { table: "board", id: String::new(), kind: Kind::Changed, fields });
-    }
-    fn tasks(document: &Document) -> BTreeMap<&str, &super::task::Task> {
-        document.tasks.iter().map(|task| (task.id.as_str(), task.as_ref())).collect()
-    }
-    fn discoveries(document: &Document) -> BTreeMap<&str, &super::discovery::Discovery> {
-        document.discoveries.iter().map(|one| (one.id.as_str(), one)).collect()
-    }
-    fn messages(document: &Document) -> BTreeMap<&str, &super::message::Message> {
-        document.messages.iter().map(|one| (one.id.as_str(), one)).collect()
-    }
-    fn reservations(document: &Document) -> BTreeMap<&str, &super::reservation::Reservation> {
-        document.reservations.iter().map(|one| (one.id.as_str(), one)).collect()
-    }
-    compare("tasks", &tasks(from), &tasks(to), &mut changes);
-    compare("agents", &by_id(&from.agents), &by_id(&to.agents), &mut changes);
-    compare("discoveries", &discoveries(from), &discoveries(to), &mut changes);
-    compare("messages", &messages(from), &messages(to), &mut changes);
-    compare("reservations", &reservations(from), &reservations(to), &mut changes);
-    compare("participants", &by_id(&from.participants), &by_id(&to.participants), &mut changes);
-    compare("sessions", &by_id(&from.sessions), &by_id(&to.sessions), &mut changes);
-    compare("retired", &by_id(&from.retired), &by_id(&to.retired), &mut changes);
-    compare("workflows", &by_id(&from.workflows), &by_id(&to.workflows), &mut changes);
-    compare("checkpoints", &by_id(&from.checkpoints), &by_id(&to.checkpoints), &mut changes);
-    changes
+macro_rules! diff {
+    ($($(#[$meta:meta])* $field:ident: $module:ident::$kind:ident,)*) => {
+        /// All changes, ordered by table and id.
+        pub fn diff(from: &Document, to: &Document) -> Vec<Change> {
+            let mut changes = Vec::new();
+            let fields = differing(&from.board, &to.board);
+            if !fields.is_empty() {
+                let (table, id) = ("board", String::new());
+                changes.push(Change { table, id, kind: Kind::Changed, fields });
+            }
+            $(compare::<super::$module::$kind>(&from.$field, &to.$field, &mut changes);)*
+            changes
+        }
+    };
 }
+kinds!(diff);
 
-fn by_id<K: Ord + std::borrow::Borrow<str>, T>(table: &BTreeMap<K, T>) -> BTreeMap<&str, &T> {
-    table.iter().map(|(id, one)| (id.borrow(), one)).collect()
-}
-
-fn compare<T: PartialEq + Serialize>(
-    table: &'static str,
-    from: &BTreeMap<&str, &T>,
-    to: &BTreeMap<&str, &T>,
-    changes: &mut Vec<Change>,
-) {
+fn compare<R: Record>(from: &R::All, to: &R::All, changes: &mut Vec<Change>) {
+    let (from, to) = (by_id::<R>(from), by_id::<R>(to));
+    let table = R::FIELD;
     let start = changes.len();
-    for (id, old) in from {
+    for (id, old) in &from {
         let (kind, fields) = match to.get(id) {
             None => (Kind::Removed, Vec::new()),
             Some(new) if old != new => (Kind::Changed, differing(*old, *new)),
@@ -93,6 +74,10 @@ fn compare<T: PartialEq + Serialize>(
         changes.push(Change { table, id: (*id).to_owned(), kind: Kind::Added, fields: Vec::new() });
     }
     changes[start..].sort_by(|one, other| one.id.cmp(&other.id));
+}
+
+fn by_id<R: Record>(all: &R::All) -> BTreeMap<&str, &R> {
+    all.each().map(|(id, one)| (id.borrow(), one)).collect()
 }
 
 /// Names of the fields that differ, in the order of the new value.

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::{AgentId, DiscoveryId, TaskId};
+use super::record::Record;
 use super::table::Ordinal;
 use super::time::Timestamp;
 
@@ -29,6 +30,16 @@ pub struct Discovery {
     /// Ids of the discoveries that it replaces
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub supersedes: Vec<DiscoveryId>,
+}
+
+impl Record for Discovery {
+    const FIELD: &'static str = "discoveries";
+    type Id = DiscoveryId;
+    type All = Vec<Self>;
+
+    fn id(&self) -> Option<&DiscoveryId> {
+        Some(&self.id)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

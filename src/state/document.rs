@@ -7,44 +7,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::agent::{Agent, Participant};
-use super::discovery::Discovery;
-use super::id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
-use super::message::Message;
-use super::reservation::Reservation;
-use super::session::Session;
-use super::task::{Task, TaskStatus, UNNAMED};
+use super::id::{AgentId, TaskId};
+use super::kinds::kinds;
+use super::record::Record;
+use super::task::{TaskStatus, UNNAMED};
 use super::time::Timestamp;
-use super::workflow::{Checkpoint, Workflow};
 
 /// Highest level of state file that this build reads.
 pub const SCHEMA_VERSION: u32 = super::event::VERSION;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Document {
-    #[serde(flatten)]
-    pub board: Board,
-    /// Tasks in order of creation
-    pub tasks: Vec<Arc<Task>>,
-    pub agents: BTreeMap<AgentId, Agent>,
-    pub discoveries: Vec<Discovery>,
-    /// Messages in order of sending
-    #[serde(default)]
-    pub messages: Vec<Message>,
-    #[serde(default)]
-    pub reservations: Vec<Reservation>,
-    #[serde(default)]
-    pub participants: BTreeMap<ParticipantId, Participant>,
-    #[serde(default)]
-    pub retired: BTreeMap<TaskId, Retired>,
-    #[serde(default)]
-    pub sessions: BTreeMap<SessionId, Session>,
-    #[serde(default)]
-    pub workflows: BTreeMap<WorkflowId, Workflow>,
-    /// Checkpoints by workflow and place
-    #[serde(default)]
-    pub checkpoints: BTreeMap<CheckpointId, Checkpoint>,
+macro_rules! document {
+    ($($(#[$meta:meta])* $field:ident: $module:ident::$kind:ident,)*) => {
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct Document {
+            #[serde(flatten)]
+            pub board: Board,
+            $($(#[$meta])* pub $field: <super::$module::$kind as Record>::All,)*
+        }
+
+        impl Document {
+            /// A document without records.
+            pub fn empty(board: Board) -> Self {
+                Self { board, $($field: Default::default(),)* }
+            }
+        }
+    };
 }
+kinds!(document);
 
 /// What is said once for the whole board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -212,4 +201,14 @@ pub struct Retired {
     /// True if it was a run
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run: bool,
+}
+
+impl Record for Retired {
+    const FIELD: &'static str = "retired";
+    type Id = TaskId;
+    type All = BTreeMap<TaskId, Self>;
+
+    fn id(&self) -> Option<&TaskId> {
+        None
+    }
 }

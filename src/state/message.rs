@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::{AgentId, MessageId, TaskId};
+use super::record::Record;
 use super::table::Ordinal;
 use super::time::Timestamp;
 
@@ -48,6 +49,16 @@ pub struct Message {
     /// Recipients that have not acknowledged it
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unread_by: BTreeSet<AgentId>,
+}
+
+impl Record for Message {
+    const FIELD: &'static str = "messages";
+    type Id = MessageId;
+    type All = Vec<Self>;
+
+    fn id(&self) -> Option<&MessageId> {
+        Some(&self.id)
+    }
 }
 
 /// The inboxes, which follow from the messages.

@@ -42,6 +42,7 @@ mod holding;
 pub mod id;
 pub mod inbox;
 mod index;
+mod kinds;
 #[doc(hidden)]
 pub mod level;
 #[doc(hidden)]
@@ -55,6 +56,8 @@ pub mod plan;
 pub mod policy;
 mod progress;
 mod rank;
+#[doc(hidden)]
+pub mod record;
 pub mod refusal;
 mod remembered;
 pub mod reservation;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{AgentId, ReservationId, TaskId};
 use super::pattern::Pattern;
+use super::record::Record;
 use super::table::Ordinal;
 use super::task::Task;
 use super::time::Timestamp;
@@ -33,6 +34,16 @@ pub struct Reservation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
     pub created_at: Timestamp,
+}
+
+impl Record for Reservation {
+    const FIELD: &'static str = "reservations";
+    type Id = ReservationId;
+    type All = Vec<Self>;
+
+    fn id(&self) -> Option<&ReservationId> {
+        Some(&self.id)
+    }
 }
 
 /// A hold of files by an agent.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::{Demands, Properties};
 use super::id::{SessionId, TaskId};
+use super::record::Record;
 use super::run::{ChildResult, ExecutionMode};
 use super::task::Task;
 use super::time::Timestamp;
@@ -47,6 +48,16 @@ pub struct Session {
     pub asked: Option<Box<Asked>>,
     #[serde(default)]
     pub created_at: Timestamp,
+}
+
+impl Record for Session {
+    const FIELD: &'static str = "sessions";
+    type Id = SessionId;
+    type All = BTreeMap<SessionId, Self>;
+
+    fn id(&self) -> Option<&SessionId> {
+        Some(&self.id)
+    }
 }
 
 /// What a run asks for.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::agent::Demands;
 use super::artifact::Artifact;
 use super::id::{AgentId, ParticipantId, TaskId};
+use super::record::Record;
 use super::run::Run;
 use super::time::Timestamp;
 
@@ -157,6 +158,16 @@ pub struct Task {
     /// reset
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Arc<Map<String, Value>>>,
+}
+
+impl Record for Task {
+    const FIELD: &'static str = "tasks";
+    type Id = TaskId;
+    type All = Vec<Arc<Self>>;
+
+    fn id(&self) -> Option<&TaskId> {
+        Some(&self.id)
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

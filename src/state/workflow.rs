@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::digest::sha256;
 use super::id::{AgentId, CheckpointId, TaskId, WorkflowId};
+use super::record::Record;
 use super::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +33,16 @@ pub struct Workflow {
     pub updated_at: Timestamp,
     /// Number of the newest checkpoint; no number is used twice
     pub checkpoint: u64,
+}
+
+impl Record for Workflow {
+    const FIELD: &'static str = "workflows";
+    type Id = WorkflowId;
+    type All = BTreeMap<WorkflowId, Self>;
+
+    fn id(&self) -> Option<&WorkflowId> {
+        Some(&self.id)
+    }
 }
 
 /// What a workflow may spend; what is omitted is unlimited
@@ -72,6 +83,16 @@ pub struct Checkpoint {
     /// SHA-256 of the state's JSON without spaces
     pub sha256: String,
     pub state: ExecutionState,
+}
+
+impl Record for Checkpoint {
+    const FIELD: &'static str = "checkpoints";
+    type Id = CheckpointId;
+    type All = BTreeMap<CheckpointId, Self>;
+
+    fn id(&self) -> Option<&CheckpointId> {
+        None
+    }
 }
 
 /// Progress of an execution, in its own words

@@ -137,23 +137,8 @@ pub(super) fn import(bytes: &[u8]) -> Found {
         undone: Vec::new(),
         plans: Arc::from([]),
     };
-    let (participants, retired) = (BTreeMap::new(), BTreeMap::new());
-    let (messages, reservations) = (Vec::new(), Vec::new());
-    let sessions = BTreeMap::new();
-    let (workflows, checkpoints) = Default::default();
-    let document = Document {
-        board,
-        tasks: tasks.into_iter().map(Arc::new).collect(),
-        agents,
-        discoveries,
-        messages,
-        reservations,
-        participants,
-        retired,
-        sessions,
-        workflows,
-        checkpoints,
-    };
+    let tasks = tasks.into_iter().map(Arc::new).collect();
+    let document = Document { tasks, agents, discoveries, ..Document::empty(board) };
     Found::Foreign { document: Box::new(document), notes }
 }
 
