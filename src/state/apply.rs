@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::agent::{Agent, Waiting};
+use super::agent::{Agent, Participant, Waiting};
 use super::artifact::Artifact;
 use super::changed::Changed;
 use super::discovery::Discovery;
@@ -11,8 +11,11 @@ use super::document::{Board, Pause, PlanVersion, Retired};
 use super::event::{EditedTask, Event, NewTask, Recorded, Saved, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::limit::ATTEMPTS_KEPT;
+use super::message::Message;
 use super::plan::{kept_versions, leave_plan, leave_to_holder, replan};
 use super::run::Runner;
+use super::session::Session;
+use super::stored::Replaced;
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
 use super::time::{MINUTE, SECOND, Timestamp};
 use super::{ApplyError, Savepoint, State, Undo};
@@ -51,7 +54,7 @@ impl State {
         self.undo.push(Undo::Head(self.board.seq, self.board.last_activity));
         self.set_head(recorded.seq, recorded.at);
         if let Some(actor) = &recorded.actor
-            && let Some(agent) = self.agents.get_mut(actor)
+            && let Some(agent) = self.records.agents.get_mut(actor)
         {
             let goes_on = !matches!(recorded.event, Event::AgentWaits { .. });
             let give_sign = |agent: &mut Agent| {
@@ -61,7 +64,8 @@ impl State {
                 }
             };
             // The event may have changed the agent already; the old value then is on the undo list.
-            let is_new = |undo: &Undo| matches!(undo, Undo::Agent(id, _) if id == actor);
+            let is_new =
+                |undo: &Undo| matches!(undo, Undo::Record(Replaced::Agent(id, _)) if id == actor);
             match Arc::get_mut(agent).filter(|_| self.undo[begun.0..].iter().any(is_new)) {
                 Some(agent) => give_sign(agent),
                 None => self.edit_agent(actor, give_sign)?,
@@ -102,7 +106,7 @@ impl State {
                     let mut task = created(task, at);
                     task.demands = self.index.shared(task.demands);
                     self.number_above_spent(&mut task);
-                    self.put_task(ordinal, Some(Arc::new(task)));
+                    self.put(ordinal, Some(Arc::new(task)));
                 }
             }
             Event::TaskUpdated { task, change, lease_until } => self.edit_task(task, |task| {
@@ -120,7 +124,7 @@ impl State {
                 max_concurrent,
                 takeover,
             } => {
-                let known = self.agents.get(agent).map(|known| Agent::clone(known));
+                let known = self.records.agents.get(agent).map(|known| Agent::clone(known));
                 let mut agent = known.unwrap_or_else(|| new_agent(agent, at));
                 agent.role = *role;
                 agent.capabilities = Arc::new(capabilities.clone());
@@ -148,9 +152,7 @@ impl State {
                 }
             })?,
             Event::ParticipantJoined { participant } => {
-                let old =
-                    self.participants.insert(participant.id.clone(), Arc::new(participant.clone()));
-                self.undo.push(Undo::Participant(participant.id.clone(), old));
+                self.put(participant.id.clone(), Some(Arc::new(participant.clone())));
             }
             Event::ParticipantGone { participant, grace_until } => {
                 self.lose(participant, *grace_until)?
@@ -275,10 +277,10 @@ impl State {
                     self.mark_read(&message.from, asked);
                 }
                 let ordinal = self.take_ordinal();
-                let mut message = super::message::Message::clone(message);
+                let mut message = Message::clone(message);
                 message.sent_at = at;
                 message.unread_by.clone_from(&message.recipients);
-                self.put_message(ordinal, Some(Arc::new(message)));
+                self.put(ordinal, Some(Arc::new(message)));
             }
             Event::MessagesRead { agent, messages } => {
                 messages.iter().for_each(|id| self.mark_read(agent, id));
@@ -287,7 +289,7 @@ impl State {
                 for id in messages {
                     let ordinal =
                         self.mail.ordinal(id).ok_or_else(|| Absent(format!("message {id}")))?;
-                    self.put_message(ordinal, None);
+                    self.put::<Message>(ordinal, None);
                 }
             }
             Event::FilesReserved { reservation } => {
@@ -324,7 +326,7 @@ impl State {
                     let ordinal = self.take_ordinal();
                     let mut task = created(task, at);
                     self.number_above_spent(&mut task);
-                    self.put_task(ordinal, Some(Arc::new(task)));
+                    self.put(ordinal, Some(Arc::new(task)));
                 }
                 for one in changed {
                     if one.becomes.is_some() {
@@ -426,11 +428,8 @@ impl State {
             }
             Event::SessionsRetired { sessions } => {
                 for id in sessions {
-                    let old = self
-                        .sessions
-                        .swap(id.clone(), None)
-                        .ok_or_else(|| Absent(format!("session {id}")))?;
-                    self.undo.push(Undo::Session(id.clone(), Some(old)));
+                    self.session(id).ok_or_else(|| Absent(format!("session {id}")))?;
+                    self.put::<Session>(id.clone(), None);
                 }
             }
             Event::AgentsRetired { agents } => {
@@ -438,9 +437,8 @@ impl State {
                     let unread: Vec<_> =
                         self.unread(id).map(|message| message.id.clone()).collect();
                     unread.iter().for_each(|message| self.mark_read(id, message));
-                    let old =
-                        self.agents.remove(id).ok_or_else(|| Absent(format!("agent {id}")))?;
-                    self.undo.push(Undo::Agent(id.clone(), Some(old)));
+                    self.agent(id).ok_or_else(|| Absent(format!("agent {id}")))?;
+                    self.put::<Agent>(id.clone(), None);
                 }
             }
         }
@@ -451,8 +449,8 @@ impl State {
     fn roll_up(&mut self, since: Savepoint, at: Timestamp) -> Result<(), Absent> {
         let mut above: BTreeSet<TaskId> = BTreeSet::new();
         for undo in &self.undo[since.0..] {
-            let Undo::Task(ordinal, old) = undo else { continue };
-            for task in old.iter().chain(self.tasks.get(*ordinal)) {
+            let Undo::Record(Replaced::Task(ordinal, old)) = undo else { continue };
+            for task in old.iter().chain(self.records.tasks.get(*ordinal)) {
                 above.extend(task.parent.clone());
                 above.extend(Some(&task.id).filter(|id| self.is_parent(id)).cloned());
             }
@@ -502,9 +500,9 @@ impl State {
     ) -> Result<(), Absent> {
         let absent = || Absent(format!("task {id}"));
         let ordinal = self.ordinal_of(id).ok_or_else(absent)?;
-        let mut task = Task::clone(self.tasks.get(ordinal).ok_or_else(absent)?);
+        let mut task = Task::clone(self.records.tasks.get(ordinal).ok_or_else(absent)?);
         edit(&mut task);
-        self.put_task(ordinal, Some(Arc::new(task)));
+        self.put(ordinal, Some(Arc::new(task)));
         Ok(())
     }
 
@@ -528,11 +526,10 @@ impl State {
     }
 
     fn edit_agent(&mut self, id: &AgentId, edit: impl FnOnce(&mut Agent)) -> Result<(), Absent> {
-        let known = self.agents.get_mut(id).ok_or_else(|| Absent(format!("agent {id}")))?;
+        let known = self.agent(id).ok_or_else(|| Absent(format!("agent {id}")))?;
         let mut agent = Agent::clone(known);
         edit(&mut agent);
-        let old = std::mem::replace(known, Arc::new(agent));
-        self.undo.push(Undo::Agent(id.clone(), Some(old)));
+        self.put_agent(agent);
         Ok(())
     }
 
@@ -583,7 +580,7 @@ impl State {
             agent.last_heartbeat = at;
             agent.present_through.extend(through.cloned());
         })?;
-        let agent = Arc::clone(&self.agents[id]);
+        let agent = Arc::clone(&self.records.agents[id]);
         for task in &agent.current_tasks {
             let present = agent.is_present();
             self.edit_task(task, |task| {
@@ -598,9 +595,9 @@ impl State {
     }
 
     fn lose(&mut self, participant: &ParticipantId, grace_until: Timestamp) -> Result<(), Absent> {
-        let old = self.participants.remove(participant);
-        self.undo.push(Undo::Participant(participant.clone(), old));
+        self.put::<Participant>(participant.clone(), None);
         let there: Vec<_> = self
+            .records
             .agents
             .values()
             .filter(|agent| agent.present_through.contains(participant))
@@ -631,6 +628,7 @@ impl State {
         self.move_reservations(gap_millis);
         self.step_runs(gap_millis)?;
         let held: Vec<_> = self
+            .records
             .tasks
             .values()
             .filter(|task| task.status.is_held())
@@ -658,9 +656,8 @@ impl State {
             seq,
             run: task.run.is_some(),
         };
-        self.retired.insert(task.id.clone(), Arc::new(stub));
-        self.undo.push(Undo::Retired(task.id.clone()));
-        self.put_task(ordinal, None);
+        self.put(task.id.clone(), Some(Arc::new(stub)));
+        self.put::<Task>(ordinal, None);
         self.edit_board(|board| {
             let archived =
                 if task.run.is_some() { &mut board.archived_runs } else { &mut board.archived };

@@ -36,8 +36,8 @@ impl State {
 
     /// Checks that there is room for what an import brings.
     pub fn check_room_for(&self, brought: &Brought) -> Result<(), Refusal> {
-        limit::AGENTS.check(self.agents.len() + brought.agents.len())?;
-        limit::DISCOVERIES.check(self.discoveries.len() + brought.discoveries.len())
+        limit::AGENTS.check(self.records.agents.len() + brought.agents.len())?;
+        limit::DISCOVERIES.check(self.records.discoveries.len() + brought.discoveries.len())
     }
 
     /// What of `brings` is new to the board.

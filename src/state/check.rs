@@ -15,11 +15,7 @@ impl State {
         self.check_index(&mut wrong);
         self.check_hierarchy(&mut wrong);
         self.check_counters(&mut wrong);
-        self.check_messages(&mut wrong);
-        self.check_discoveries(&mut wrong);
-        self.check_reservations(&mut wrong);
-        self.check_sessions(&mut wrong);
-        self.check_workflows(&mut wrong);
+        self.check_records(&mut wrong);
         self.check_level(&mut wrong);
         wrong
     }
@@ -100,10 +96,10 @@ impl State {
     fn check_index(&self, wrong: &mut Vec<String>) {
         let mut fresh = Self { index: Index::rising(self.index.aging()), ..self.clone() };
         fresh.index.due(self.index.awake_until());
-        for (ordinal, task) in self.tasks.iter() {
+        for (ordinal, task) in self.records.tasks.iter() {
             fresh.index.replace(ordinal, None, Some(task));
         }
-        for (ordinal, _) in self.tasks.iter() {
+        for (ordinal, _) in self.records.tasks.iter() {
             fresh.refresh(ordinal);
         }
         if fresh.index != self.index {
@@ -126,7 +122,7 @@ impl State {
         let archived_runs = self.board().archived_runs;
         let runs = self.retired().filter(|(_, stub)| stub.run).count();
         for (what, stubs, counted) in
-            [("tasks", self.retired.len() - runs, archived), ("runs", runs, archived_runs)]
+            [("tasks", self.records.retired.len() - runs, archived), ("runs", runs, archived_runs)]
         {
             if counted.total() != stubs as u64 {
                 wrong.push(format!("{stubs} stubs, and {counted:?} of {what} are counted"));

@@ -96,7 +96,7 @@ impl State {
         let mut first: Option<&Arc<Task>> = None;
         let most = if exclusive { usize::MAX } else { LOOK_AHEAD };
         for ordinal in in_order.take(most) {
-            let Some(task) = self.tasks.get(ordinal) else { continue };
+            let Some(task) = self.records.tasks.get(ordinal) else { continue };
             if effort.is_spent()
                 || !exclusive && first.is_some_and(|first| priority(first) < priority(task))
             {
@@ -137,7 +137,7 @@ impl State {
         fresh: bool,
     ) -> impl Iterator<Item = Ordinal> + 'a {
         let fits = move |ordinal: &Ordinal| {
-            let task = self.tasks.get(*ordinal);
+            let task = self.records.tasks.get(*ordinal);
             task.is_some_and(|task| {
                 in_scope(task, scope) && !(fresh && task.was_given_up_by(&agent.id))
             })
@@ -154,7 +154,8 @@ impl State {
 
     /// Ready tasks at or below `path` that come after the first `PASSED_OVER` of all.
     fn beyond_near(&self, agent: &Agent, path: &str) -> impl Iterator<Item = Ordinal> {
-        let rank = |ordinal| Some((self.index.rank(ordinal, self.tasks.get(ordinal)?), ordinal));
+        let rank =
+            |ordinal| Some((self.index.rank(ordinal, self.records.tasks.get(ordinal)?), ordinal));
         let last_near = self.merged(agent).nth(PASSED_OVER - 1).and_then(rank);
         let within = last_near.into_iter().flat_map(|last| {
             let ranks = self.within(path).filter_map(rank);
@@ -167,7 +168,8 @@ impl State {
     }
 
     fn is_ready_for(&self, ordinal: Ordinal, agent: &Agent) -> bool {
-        self.tasks
+        self.records
+            .tasks
             .get(ordinal)
             .is_some_and(|task| task.demands.met_by(agent) && self.index.is_ready(ordinal, task))
     }
@@ -245,7 +247,7 @@ impl State {
     }
 
     pub fn oldest_ready(&self) -> Option<&Arc<Task>> {
-        self.tasks.get(self.index.oldest_ready()?)
+        self.records.tasks.get(self.index.oldest_ready()?)
     }
 
     pub fn delayed_count(&self) -> usize {
@@ -269,12 +271,12 @@ impl State {
     pub fn ready_in_order(&self) -> Vec<&Arc<Task>> {
         let mut ready: Vec<_> = self.index.ready_ranked().collect();
         ready.sort_unstable();
-        ready.into_iter().filter_map(|(_, ordinal)| self.tasks.get(ordinal)).collect()
+        ready.into_iter().filter_map(|(_, ordinal)| self.records.tasks.get(ordinal)).collect()
     }
 
     pub fn is_ready(&self, id: &TaskId) -> bool {
         let Some(ordinal) = self.ordinal_of(id) else { return false };
-        self.tasks.get(ordinal).is_some_and(|task| self.index.is_ready(ordinal, task))
+        self.records.tasks.get(ordinal).is_some_and(|task| self.index.is_ready(ordinal, task))
     }
 
     /// Why `agent` gets nothing from `scope`.
@@ -314,8 +316,10 @@ impl State {
     /// the whole scope: if nothing in it is ready, one unfinished task is enough.
     pub fn is_to_wait(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
         let is_plain = |path: &str| {
-            let mut ready = self.index.ready().filter_map(|ordinal| self.tasks.get(ordinal));
-            let mut within = self.within(path).filter_map(|ordinal| self.tasks.get(ordinal));
+            let mut ready =
+                self.index.ready().filter_map(|ordinal| self.records.tasks.get(ordinal));
+            let mut within =
+                self.within(path).filter_map(|ordinal| self.records.tasks.get(ordinal));
             let is_unfinished =
                 |task: &Task| task.status.is_held() || task.status == TaskStatus::Available;
             self.board().paused.is_none()
@@ -421,7 +425,7 @@ impl State {
             under_way: self.under_way(),
             ..Outlook::default()
         };
-        let tasks = self.within(scope).filter_map(|ordinal| self.tasks.get(ordinal));
+        let tasks = self.within(scope).filter_map(|ordinal| self.records.tasks.get(ordinal));
         for task in tasks.filter(|task| !self.is_parent(&task.id)) {
             if task.status.is_held() {
                 outlook.held += 1;
@@ -458,11 +462,11 @@ impl State {
     /// Tasks in the scope, which is a path, or a path of a plan.
     fn within<'a>(&'a self, scope: &'a str) -> impl Iterator<Item = Ordinal> + 'a {
         let (all, below) = match hierarchy::split_scope(scope) {
-            (Some(_), "all") => (Some(self.tasks.iter().map(|(ordinal, _)| ordinal)), None),
+            (Some(_), "all") => (Some(self.records.tasks.iter().map(|(ordinal, _)| ordinal)), None),
             (_, path) => (None, Some(self.index.within_path(path))),
         };
         let is_in = move |ordinal: &Ordinal| {
-            self.tasks.get(*ordinal).is_some_and(|task| in_scope(task, Some(scope)))
+            self.records.tasks.get(*ordinal).is_some_and(|task| in_scope(task, Some(scope)))
         };
         all.into_iter().flatten().chain(below.into_iter().flatten()).filter(is_in)
     }

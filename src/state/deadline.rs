@@ -21,7 +21,8 @@ pub const STEP: i64 = MINUTE;
 impl State {
     /// The events for leases, reservations and waits for a runner whose time is over.
     pub fn expire(&self, now: Timestamp) -> Vec<Event> {
-        let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(ordinal));
+        let ended =
+            self.index.leases_ended(now).filter_map(|ordinal| self.records.tasks.get(ordinal));
         let ended = ended.flat_map(|task| {
             let expired = lease_expired(task);
             let gave_up = matches!(expired, Some(Event::LeaseExpired { gave_up: true, .. }));
@@ -53,12 +54,12 @@ impl State {
         let is_due = finished < *left || finished > *left + keep / 10;
         let of_tasks = surplus(finished).filter(|_| is_due);
         let of_runs = surplus(self.runs().over().len());
-        let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(ordinal));
+        let oldest = self.index.finished().filter_map(|ordinal| self.records.tasks.get(ordinal));
         let mut differ = HashMap::new();
         let mut stays =
             |task: &Task| self.is_needed(task) || self.decides_on_parent(task, &mut differ);
         let oldest = oldest.take(of_tasks.map_or(0, |_| usize::MAX)).filter(|task| !stays(task));
-        let runs = self.runs().over().filter_map(|ordinal| self.tasks.get(ordinal));
+        let runs = self.runs().over().filter_map(|ordinal| self.records.tasks.get(ordinal));
         let runs = runs
             .take(of_runs.unwrap_or_default())
             .filter(|task| self.index.dependents(&task.id).is_empty());
@@ -79,7 +80,7 @@ impl State {
             || self.ancestors(task).any(|above| !above.status.may_retire())
             || dependents
                 .iter()
-                .filter_map(|ordinal| self.tasks.get(*ordinal))
+                .filter_map(|ordinal| self.records.tasks.get(*ordinal))
                 .any(|task| !task.status.may_retire())
     }
 

@@ -3,6 +3,7 @@
 //! about what) is kept up beside them and never written.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ pub struct Discovery {
 impl Record for Discovery {
     const FIELD: &'static str = "discoveries";
     type Id = DiscoveryId;
-    type All = Vec<Self>;
+    type All = Vec<Arc<Self>>;
 
     fn id(&self) -> Option<&DiscoveryId> {
         Some(&self.id)

@@ -35,7 +35,8 @@ impl Task {
 impl State {
     /// What the estimates say of unfinished tasks in `scope`; `None` if none of them has one.
     pub fn remaining(&self, scope: Option<&str>) -> Option<Remaining> {
-        let estimated = self.index.estimated().filter_map(|ordinal| self.tasks.get(ordinal));
+        let estimated =
+            self.index.estimated().filter_map(|ordinal| self.records.tasks.get(ordinal));
         let leaves = estimated.filter(|task| !self.is_parent(&task.id) && in_scope(task, scope));
         let remaining = leaves.fold(Remaining::default(), |sum, task| Remaining {
             minutes: sum.minutes + u64::from(task.estimated_minutes.unwrap_or_default()),

@@ -9,8 +9,9 @@ use super::id::DiscoveryId;
 use super::limit;
 use super::pattern::Pattern;
 use super::refusal::Refusal;
+use super::stored::Stored;
 use super::task::Task;
-use super::{Ordinal, State, Undo};
+use super::{Ordinal, State};
 
 /// Newest discoveries of one tag, task or file that a claim looks at.
 const OF_EACH: usize = 20;
@@ -36,11 +37,11 @@ impl State {
     pub fn discoveries(
         &self,
     ) -> impl DoubleEndedIterator<Item = &Arc<Discovery>> + ExactSizeIterator {
-        self.discoveries.values()
+        self.records.discoveries.values()
     }
 
     pub fn discovery(&self, id: &DiscoveryId) -> Option<&Arc<Discovery>> {
-        self.discoveries.get(self.findings.ordinals.get(id)?)
+        self.records.discoveries.get(self.findings.ordinals.get(id)?)
     }
 
     /// Discoveries added before `id`, newest first; all if `id` is not there.
@@ -49,13 +50,13 @@ impl State {
         id: Option<&DiscoveryId>,
     ) -> impl Iterator<Item = &Arc<Discovery>> {
         let end = id.and_then(|id| self.findings.ordinals.get(id)).copied().unwrap_or(Ordinal::MAX);
-        self.discoveries.range(..end).rev().map(|(_, one)| one)
+        self.records.discoveries.range(..end).rev().map(|(_, one)| one)
     }
 
     /// The newest discovery that supersedes `id`.
     pub fn superseded_by(&self, id: &DiscoveryId) -> Option<&DiscoveryId> {
         let by = self.findings.superseded.get(id)?.last()?;
-        self.discoveries.get(by).map(|one| &one.id)
+        self.records.discoveries.get(by).map(|one| &one.id)
     }
 
     /// The discoveries most likely to help with `task`: found while working on it or on its
@@ -78,7 +79,7 @@ impl State {
             *worth.entry(ordinal).or_default() += OF_FILE;
         }
         let current = |(ordinal, worth): (Ordinal, u32)| {
-            let one = self.discoveries.get(&ordinal)?;
+            let one = self.records.discoveries.get(&ordinal)?;
             self.superseded_by(&one.id).is_none().then_some(((worth, ordinal), one))
         };
         let mut found: Vec<_> = worth.into_iter().filter_map(current).collect();
@@ -93,8 +94,12 @@ impl State {
             own.iter().take(LOOKED_AT).filter_map(|file| Pattern::new(file)).collect();
         let mut left = COMPARISONS;
         let mut near = |ordinal: &Ordinal| {
-            let theirs =
-                self.discoveries.get(ordinal).map(|one| one.files.as_slice()).unwrap_or_default();
+            let theirs = self
+                .records
+                .discoveries
+                .get(ordinal)
+                .map(|one| one.files.as_slice())
+                .unwrap_or_default();
             theirs
                 .iter()
                 .filter(|file| !named.contains(file))
@@ -114,7 +119,7 @@ impl State {
     /// Checks that there is room for one more discovery. On a full board, returns the event that
     /// retires the oldest superseded ones, including those that the new one supersedes.
     pub fn room_for_discovery(&self, superseded: &[DiscoveryId]) -> Result<Option<Event>, Refusal> {
-        let count = self.discoveries.len() + 1;
+        let count = self.records.discoveries.len() + 1;
         if limit::DISCOVERIES.check(count).is_ok() {
             return Ok(None);
         }
@@ -131,50 +136,41 @@ impl State {
         &self,
         superseded: &[DiscoveryId],
     ) -> impl Iterator<Item = &DiscoveryId> {
-        let ids = self.discoveries.values().map(|one| &one.id);
+        let ids = self.records.discoveries.values().map(|one| &one.id);
         ids.filter(|id| superseded.contains(id) || self.superseded_by(id).is_some())
     }
 
     pub(super) fn put_discovery(&mut self, one: Discovery) {
         let ordinal = self.take_ordinal();
-        self.swap_discovery(ordinal, Some(Arc::new(one)));
-        self.undo.push(Undo::Discovery(ordinal, None));
+        self.put(ordinal, Some(Arc::new(one)));
     }
 
     /// Removes a discovery; `None` if there is no such one.
     pub(super) fn retire_discovery(&mut self, id: &DiscoveryId) -> Option<()> {
         let ordinal = *self.findings.ordinals.get(id)?;
-        let old = self.swap_discovery(ordinal, None);
-        self.undo.push(Undo::Discovery(ordinal, old));
+        self.put::<Discovery>(ordinal, None);
         Some(())
     }
+}
 
-    pub(super) fn swap_discovery(
-        &mut self,
-        ordinal: Ordinal,
-        new: Option<Arc<Discovery>>,
-    ) -> Option<Arc<Discovery>> {
-        let old = self.discoveries.remove(&ordinal);
-        if let Some(old) = &old {
-            self.findings.remove(ordinal, old);
-        }
-        if let Some(new) = new {
-            self.findings.add(ordinal, &new);
-            self.discoveries.insert(ordinal, new);
-        }
-        old
+impl Stored for Discovery {
+    type Kept = BTreeMap<Ordinal, Arc<Self>>;
+
+    fn follow(state: &mut State, ordinal: &Ordinal, old: Option<&Self>, new: Option<&Self>) {
+        old.inspect(|old| state.findings.remove(*ordinal, old));
+        new.inspect(|new| state.findings.add(*ordinal, new));
     }
 
-    pub(super) fn check_discoveries(&self, wrong: &mut Vec<String>) {
+    fn check(state: &State, wrong: &mut Vec<String>) {
         let mut findings = Findings::default();
-        for (ordinal, one) in &self.discoveries {
+        for (ordinal, one) in &state.records.discoveries {
             if findings.ordinals.contains_key(&one.id) {
                 wrong.push(format!("discovery {} is there twice", one.id));
             }
             findings.add(*ordinal, one);
         }
-        if findings != self.findings {
-            wrong.push(format!("the findings are {:?} and should be {findings:?}", self.findings));
+        if findings != state.findings {
+            wrong.push(format!("the findings are {:?} and should be {findings:?}", state.findings));
         }
     }
 }

@@ -78,15 +78,15 @@ impl State {
     /// The limits that are nearly reached, not counting what can retire to make room.
     pub fn nearly_full(&self, now: Timestamp) -> Vec<String> {
         let held: [(Limit, usize, &dyn Fn() -> usize); 7] = [
-            (limit::TASKS, self.tasks.len(), &|| 0),
-            (limit::AGENTS, self.agents.len(), &|| self.agents_to_spare(now).len()),
-            (limit::MESSAGES, self.messages.len(), &|| self.read_by_all()),
-            (limit::DISCOVERIES, self.discoveries.len(), &|| {
+            (limit::TASKS, self.records.tasks.len(), &|| 0),
+            (limit::AGENTS, self.records.agents.len(), &|| self.agents_to_spare(now).len()),
+            (limit::MESSAGES, self.records.messages.len(), &|| self.read_by_all()),
+            (limit::DISCOVERIES, self.records.discoveries.len(), &|| {
                 self.discoveries_to_spare(&[]).count()
             }),
-            (limit::RESERVATIONS, self.reservations.len(), &|| 0),
+            (limit::RESERVATIONS, self.records.reservations.len(), &|| 0),
             (limit::RUN_SESSIONS, self.sessions().len(), &|| self.sessions_to_spare(None).count()),
-            (limit::WORKFLOWS, self.workflows.len(), &|| 0),
+            (limit::WORKFLOWS, self.records.workflows.len(), &|| 0),
         ];
         // What could retire is counted only where it matters.
         let full = held.into_iter().filter(|(limit, count, _)| limit.nearly(*count).is_some());

@@ -7,19 +7,20 @@ use super::event::Event;
 use super::id::{AgentId, ReservationId, TaskId};
 use super::pattern::Pattern;
 use super::reservation::{Effort, Hold, Holder, Holds, Reservation};
+use super::stored::Stored;
 use super::time::Timestamp;
-use super::{Ordinal, State, Undo};
+use super::{Ordinal, State};
 
 impl State {
     /// Reservations in order of creation; a renewed one keeps its place.
     pub fn reservations(
         &self,
     ) -> impl DoubleEndedIterator<Item = &Arc<Reservation>> + ExactSizeIterator {
-        self.reservations.values()
+        self.records.reservations.values()
     }
 
     pub fn reservation(&self, id: &ReservationId) -> Option<&Arc<Reservation>> {
-        self.reservations.get(self.holds.reservations.get(id)?)
+        self.records.reservations.get(self.holds.reservations.get(id)?)
     }
 
     /// True if nobody holds any file.
@@ -67,7 +68,7 @@ impl State {
         let files = pattern.as_str().to_owned();
         match holder {
             Holder::Task(ordinal) => {
-                let task = self.tasks.get(ordinal)?;
+                let task = self.records.tasks.get(ordinal)?;
                 let open = task.open_attempt()?;
                 Some(Hold {
                     files,
@@ -80,7 +81,7 @@ impl State {
                 })
             }
             Holder::Reservation(ordinal) => {
-                let one = self.reservations.get(&ordinal)?;
+                let one = self.records.reservations.get(&ordinal)?;
                 let lease = || Some(self.task(one.task.as_ref()?)?.open_attempt()?.lease_until);
                 Some(Hold {
                     files,
@@ -99,7 +100,7 @@ impl State {
     pub(super) fn expired_reservations(&self, now: Timestamp) -> Option<Event> {
         let over = self.holds.ends.range(..=(now, Ordinal::MAX));
         let reservations: Vec<_> = over
-            .filter_map(|(_, ordinal)| Some(self.reservations.get(ordinal)?.id.clone()))
+            .filter_map(|(_, ordinal)| Some(self.records.reservations.get(ordinal)?.id.clone()))
             .collect();
         (!reservations.is_empty()).then_some(Event::FilesReleased { reservations, expired: true })
     }
@@ -108,63 +109,50 @@ impl State {
     pub(super) fn reserve(&mut self, reservation: Reservation) {
         let known = self.holds.reservations.get(&reservation.id).copied();
         let ordinal = known.unwrap_or_else(|| self.take_ordinal());
-        self.put_reservation(ordinal, Some(Arc::new(reservation)));
+        self.put(ordinal, Some(Arc::new(reservation)));
     }
 
     /// Removes a reservation; one that has already ended is no error.
     pub(super) fn unreserve(&mut self, id: &ReservationId) {
         if let Some(ordinal) = self.holds.reservations.get(id).copied() {
-            self.put_reservation(ordinal, None);
+            self.put::<Reservation>(ordinal, None);
         }
     }
 
     /// Removes the reservations that end with the lease of `task`.
     pub(super) fn unreserve_all_of(&mut self, task: &TaskId) {
         for ordinal in self.holds.bound.get(task).cloned().unwrap_or_default() {
-            self.put_reservation(ordinal, None);
+            self.put::<Reservation>(ordinal, None);
         }
     }
 
     pub(super) fn move_reservations(&mut self, millis: i64) {
-        for (ordinal, one) in self.reservations.clone() {
+        for (ordinal, one) in self.records.reservations.clone() {
             let until = one.until.map(|until| until + millis);
-            self.put_reservation(
-                ordinal,
-                Some(Arc::new(Reservation { until, ..Reservation::clone(&one) })),
-            );
+            self.put(ordinal, Some(Arc::new(Reservation { until, ..Reservation::clone(&one) })));
         }
     }
+}
 
-    fn put_reservation(&mut self, ordinal: Ordinal, new: Option<Arc<Reservation>>) {
-        let old = self.swap_reservation(ordinal, new);
-        self.undo.push(Undo::Reservation(ordinal, old));
+impl Stored for Reservation {
+    type Kept = BTreeMap<Ordinal, Arc<Self>>;
+
+    fn follow(state: &mut State, ordinal: &Ordinal, old: Option<&Self>, new: Option<&Self>) {
+        state.holds.replace_reservation(*ordinal, old, new);
     }
 
-    pub(super) fn swap_reservation(
-        &mut self,
-        ordinal: Ordinal,
-        new: Option<Arc<Reservation>>,
-    ) -> Option<Arc<Reservation>> {
-        let old = self.reservations.remove(&ordinal);
-        self.holds.replace_reservation(ordinal, old.as_deref(), new.as_deref());
-        if let Some(new) = new {
-            self.reservations.insert(ordinal, new);
-        }
-        old
-    }
-
-    pub(super) fn check_reservations(&self, wrong: &mut Vec<String>) {
+    fn check(state: &State, wrong: &mut Vec<String>) {
         let mut holds = Holds::default();
         let mut ids = BTreeSet::new();
-        for (ordinal, task) in self.tasks.iter() {
+        for (ordinal, task) in state.records.tasks.iter() {
             holds.replace_task(ordinal, None, Some(task));
         }
-        for (ordinal, one) in &self.reservations {
+        for (ordinal, one) in &state.records.reservations {
             holds.replace_reservation(*ordinal, None, Some(one));
             if !ids.insert(&one.id) {
                 wrong.push(format!("reservation {} is there twice", one.id));
             }
-            let holder = |id| self.task(id).and_then(|task| Some(&task.open_attempt()?.agent));
+            let holder = |id| state.task(id).and_then(|task| Some(&task.open_attempt()?.agent));
             if one.task.as_ref().is_some_and(|id| holder(id) != Some(&one.agent)) {
                 wrong.push(format!(
                     "reservation {} belongs to a claim that is not {}'s",
@@ -175,8 +163,8 @@ impl State {
                 wrong.push(format!("reservation {} never ends", one.id));
             }
         }
-        if holds != self.holds {
-            wrong.push(format!("the holds are {:?} and should be {holds:?}", self.holds));
+        if holds != state.holds {
+            wrong.push(format!("the holds are {:?} and should be {holds:?}", state.holds));
         }
     }
 }

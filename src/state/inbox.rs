@@ -1,6 +1,6 @@
 //! Inboxes: the recipients of a message, and what each of them has not read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::agent::{Agent, Role};
@@ -10,8 +10,9 @@ use super::id::{AgentId, MessageId, TaskId};
 use super::limit::{self, READ_MESSAGES_KEPT};
 use super::message::{Mail, Message};
 use super::refusal::Refusal;
+use super::stored::Stored;
 use super::time::{MINUTE, Timestamp};
-use super::{Ordinal, State, Undo};
+use super::{Ordinal, State};
 
 /// Milliseconds of silence after which an agent no longer belongs to "everyone".
 const LOST: i64 = 24 * 60 * MINUTE;
@@ -58,11 +59,11 @@ pub struct Recipients {
 impl State {
     /// All messages, in order of sending.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> + ExactSizeIterator {
-        self.messages.values()
+        self.records.messages.values()
     }
 
     pub fn message(&self, id: &MessageId) -> Option<&Arc<Message>> {
-        self.messages.get(&self.mail.ordinal(id)?)
+        self.records.messages.get(&self.mail.ordinal(id)?)
     }
 
     /// Position of the message in the order of sending.
@@ -77,14 +78,14 @@ impl State {
     /// Messages that `reader` has not acknowledged, oldest first.
     pub fn unread(&self, reader: &AgentId) -> impl Iterator<Item = &Arc<Message>> {
         let ordinals = self.mail.boxes.get(reader).into_iter().flat_map(|mailbox| &mailbox.unread);
-        ordinals.filter_map(|ordinal| self.messages.get(ordinal))
+        ordinals.filter_map(|ordinal| self.records.messages.get(ordinal))
     }
 
     /// Messages that `reader` has acknowledged, newest first.
     pub fn read(&self, reader: &AgentId) -> impl Iterator<Item = &Arc<Message>> {
         let ordinals =
             self.mail.boxes.get(reader).into_iter().flat_map(|mailbox| mailbox.read.iter().rev());
-        ordinals.filter_map(|ordinal| self.messages.get(ordinal))
+        ordinals.filter_map(|ordinal| self.records.messages.get(ordinal))
     }
 
     /// The recipients of a message from `sender`. If it is addressed to one inbox and that is full,
@@ -147,13 +148,15 @@ impl State {
     /// read.
     pub fn room_for_message(&self, now: Timestamp) -> Result<Option<Event>, Refusal> {
         let read = &self.mail.read_by_all;
-        let room = limit::MESSAGES.check(self.messages.len() + 1);
+        let room = limit::MESSAGES.check(self.records.messages.len() + 1);
         let surplus = read.len().saturating_sub(if room.is_ok() { READ_MESSAGES_KEPT } else { 0 });
         let mut going: Vec<_> = match &room {
             Ok(()) if surplus <= READ_MESSAGES_KEPT / 10 => return Ok(None),
-            _ => {
-                read.iter().take(surplus).filter_map(|ordinal| self.messages.get(ordinal)).collect()
-            }
+            _ => read
+                .iter()
+                .take(surplus)
+                .filter_map(|ordinal| self.records.messages.get(ordinal))
+                .collect(),
         };
         if going.is_empty() {
             let is_lost = |id: &AgentId| {
@@ -161,10 +164,14 @@ impl State {
             };
             let waits_for_nobody = |message: &&Arc<Message>| message.unread_by.iter().all(is_lost);
             going.extend(
-                self.messages.values().filter(waits_for_nobody).take(limit::MESSAGES.max / 20),
+                self.records
+                    .messages
+                    .values()
+                    .filter(waits_for_nobody)
+                    .take(limit::MESSAGES.max / 20),
             );
         }
-        limit::MESSAGES.check(self.messages.len() + 1 - going.len())?;
+        limit::MESSAGES.check(self.records.messages.len() + 1 - going.len())?;
         Ok(Some(Event::MessagesRetired {
             messages: going.into_iter().map(|message| message.id.clone()).collect(),
         }))
@@ -175,44 +182,35 @@ impl State {
         self.mail.read_by_all.len()
     }
 
-    /// Every change of a message goes through here, so that the inboxes follow.
-    pub(super) fn put_message(&mut self, ordinal: Ordinal, new: Option<Arc<Message>>) {
-        let old = self.swap_message(ordinal, new);
-        self.undo.push(Undo::Message(ordinal, old));
-    }
-
-    pub(super) fn swap_message(
-        &mut self,
-        ordinal: Ordinal,
-        new: Option<Arc<Message>>,
-    ) -> Option<Arc<Message>> {
-        let old = self.messages.remove(&ordinal);
-        if let Some(old) = &old {
-            self.mail.remove(ordinal, old);
-        }
-        if let Some(new) = new {
-            self.mail.add(ordinal, &new);
-            self.messages.insert(ordinal, new);
-        }
-        old
-    }
-
     /// Marks a message as read by `reader`; does nothing if it is gone or was not sent to `reader`.
     pub(super) fn mark_read(&mut self, reader: &AgentId, id: &MessageId) {
         let Some(ordinal) = self.mail.ordinal(id) else { return };
         let Some(message) =
-            self.messages.get(&ordinal).filter(|one| one.unread_by.contains(reader))
+            self.records.messages.get(&ordinal).filter(|one| one.unread_by.contains(reader))
         else {
             return;
         };
         let mut message = Message::clone(message);
         message.unread_by.remove(reader);
-        self.put_message(ordinal, Some(Arc::new(message)));
+        self.put(ordinal, Some(Arc::new(message)));
+    }
+}
+
+fn is_about(agent: &Agent, now: Timestamp) -> bool {
+    agent.is_present() || now.since(agent.last_heartbeat) <= LOST
+}
+
+impl Stored for Message {
+    type Kept = BTreeMap<Ordinal, Arc<Self>>;
+
+    fn follow(state: &mut State, ordinal: &Ordinal, old: Option<&Self>, new: Option<&Self>) {
+        old.inspect(|old| state.mail.remove(*ordinal, old));
+        new.inspect(|new| state.mail.add(*ordinal, new));
     }
 
-    pub(super) fn check_messages(&self, wrong: &mut Vec<String>) {
+    fn check(state: &State, wrong: &mut Vec<String>) {
         let mut mail = Mail::default();
-        for (ordinal, message) in &self.messages {
+        for (ordinal, message) in &state.records.messages {
             if mail.ordinal(&message.id).is_some() {
                 wrong.push(format!("message {} is there twice", message.id));
             }
@@ -226,22 +224,18 @@ impl State {
             let stranger = message
                 .unread_by
                 .iter()
-                .find(|id| self.agent(id).is_none() && id.as_str() != HUMAN);
+                .find(|id| state.agent(id).is_none() && id.as_str() != HUMAN);
             wrong.extend(
                 stranger
                     .map(|id| format!("message {} waits for {id}, who is not there", message.id)),
             );
         }
-        if mail != self.mail {
-            wrong.push(format!("the inboxes are {:?} and should be {mail:?}", self.mail));
+        if mail != state.mail {
+            wrong.push(format!("the inboxes are {:?} and should be {mail:?}", state.mail));
         }
         let full = mail.boxes.iter().filter(|(_, mailbox)| mailbox.unread.len() > limit::INBOX.max);
         wrong.extend(
             full.map(|(id, mailbox)| format!("{id} has {} unread messages", mailbox.unread.len())),
         );
     }
-}
-
-fn is_about(agent: &Agent, now: Timestamp) -> bool {
-    agent.is_present() || now.since(agent.last_heartbeat) <= LOST
 }

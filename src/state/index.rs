@@ -392,7 +392,7 @@ mod tests {
         }
         let state = State::from_document(document);
         let mut one_by_one = Index::default();
-        for (ordinal, task) in state.tasks.iter() {
+        for (ordinal, task) in state.records.tasks.iter() {
             one_by_one.replace(ordinal, None, Some(task));
             if state.is_unblocked(task) {
                 one_by_one.place(ordinal, task, state.rank(task));

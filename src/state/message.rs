@@ -2,6 +2,7 @@
 //! when a message is sent; it stays unread by each until that one acknowledges it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,7 @@ pub struct Message {
 impl Record for Message {
     const FIELD: &'static str = "messages";
     type Id = MessageId;
-    type All = Vec<Self>;
+    type All = Vec<Arc<Self>>;
 
     fn id(&self) -> Option<&MessageId> {
         Some(&self.id)

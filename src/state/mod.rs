@@ -67,53 +67,47 @@ pub mod run;
 pub mod session;
 pub mod snapshot;
 pub mod standing;
+mod stored;
 mod table;
 pub mod task;
 pub mod time;
 pub mod workflow;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
 use agent::{Agent, Participant};
-use changed::{Change, Changed, Entity};
-use discovery::{Discovery, Findings};
+use changed::{Change, Changed};
+use discovery::Findings;
 use document::{Archived, Board, Document, Retired};
 use event::{Event, Idempotency, Recorded};
-use id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
+use id::{AgentId, ParticipantId, TaskId};
 use index::Index;
-use message::{Mail, Message};
+use message::Mail;
 use remembered::Calls;
 pub use remembered::{Created, Remembered};
-use reservation::{Holds, Reservation};
-use session::{Session, Sessions};
+use reservation::Holds;
+use session::Lineage;
+use stored::{Records, Replaced, Stored};
 use table::{Ordinal, Table};
 use task::{Task, TaskStatus};
 use thiserror::Error;
 use time::Timestamp;
-use workflow::{Checkpoint, Progress, Workflow};
+use workflow::Progress;
 
 #[derive(Clone, Debug)]
 pub struct State {
     board: Arc<Board>,
-    tasks: Table<Arc<Task>>,
+    records: Records,
     ordinals: HashMap<TaskId, Ordinal>,
-    agents: BTreeMap<AgentId, Arc<Agent>>,
-    discoveries: BTreeMap<Ordinal, Arc<Discovery>>,
-    messages: BTreeMap<Ordinal, Arc<Message>>,
-    reservations: BTreeMap<Ordinal, Arc<Reservation>>,
-    participants: BTreeMap<ParticipantId, Arc<Participant>>,
-    retired: BTreeMap<TaskId, Arc<Retired>>,
-    sessions: Sessions,
-    workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
-    checkpoints: BTreeMap<CheckpointId, Arc<Checkpoint>>,
     remembered: Calls,
     index: Index,
     mail: Mail,
     findings: Findings,
     holds: Holds,
+    lineage: Lineage,
     progress: Progress,
     next_ordinal: Ordinal,
     /// The last event that changed the goal, the master plan or the imported plans.
@@ -131,16 +125,7 @@ enum Undo {
     /// What every event changes: `seq` and `last_activity`.
     Head(u64, Timestamp),
     Board(Arc<Board>),
-    Task(Ordinal, Option<Arc<Task>>),
-    Agent(AgentId, Option<Arc<Agent>>),
-    Discovery(Ordinal, Option<Arc<Discovery>>),
-    Message(Ordinal, Option<Arc<Message>>),
-    Reservation(Ordinal, Option<Arc<Reservation>>),
-    Participant(ParticipantId, Option<Arc<Participant>>),
-    Retired(TaskId),
-    Session(SessionId, Option<Arc<Session>>),
-    Workflow(WorkflowId, Option<Arc<Workflow>>),
-    Checkpoint(CheckpointId, Option<Arc<Checkpoint>>),
+    Record(Replaced),
     Remembered(String),
     /// The whole state but the undo list itself.
     Whole(Box<State>),
@@ -196,22 +181,14 @@ impl State {
         };
         Self {
             board: Arc::new(board),
-            tasks: Table::default(),
+            records: Records::default(),
             ordinals: HashMap::new(),
-            agents: BTreeMap::new(),
-            discoveries: BTreeMap::new(),
-            messages: BTreeMap::new(),
-            reservations: BTreeMap::new(),
-            participants: BTreeMap::new(),
-            retired: BTreeMap::new(),
-            sessions: Sessions::default(),
-            workflows: BTreeMap::new(),
-            checkpoints: BTreeMap::new(),
             remembered: Calls::default(),
             index: Index::default(),
             mail: Mail::default(),
             findings: Findings::default(),
             holds: Holds::default(),
+            lineage: Lineage::default(),
             progress: Progress::default(),
             next_ordinal: 0,
             plan_seq: 0,
@@ -221,99 +198,44 @@ impl State {
         }
     }
 
-    pub fn from_document(document: Document) -> Self {
+    pub fn from_document(mut document: Document) -> Self {
         let mut state = Self::new();
         (state.plan_seq, state.attention_seq) = (document.board.seq, document.board.seq);
-        state.board = Arc::new(document.board);
-        state.retired =
-            document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
-        state.sessions = Sessions::of(document.sessions.into_values());
-        let mut demands = BTreeSet::new();
-        let tasks = document.tasks.into_iter().map(|mut task| {
-            match demands.get(&task.demands) {
-                Some(known) if Arc::ptr_eq(known, &task.demands) => {}
-                Some(known) => Arc::make_mut(&mut task).demands = Arc::clone(known),
-                None => drop(demands.insert(Arc::clone(&task.demands))),
-            }
-            task
-        });
-        let tasks: Vec<_> = tasks.collect();
+        state.board = Arc::new(document.board.clone());
+        let tasks = std::mem::take(&mut document.tasks);
         state.next_ordinal = tasks.len() as Ordinal;
-        state.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
-        state.tasks = (1..).zip(tasks).collect();
-        // Built all at once, because building it task by task costs more than everything else at
-        // the start of a process.
-        state.index = Index::of(state.tasks.iter().map(|(ordinal, task)| (ordinal, &**task)));
-        let available = state.tasks.iter().filter(|(_, task)| may_be_ready(task));
-        let (parents, parts): (Vec<_>, Vec<_>) =
-            available.partition(|(_, task)| state.is_parent(&task.id));
-        let unblocked: Vec<_> =
-            parts.into_iter().filter(|(_, task)| state.is_unblocked(task)).collect();
-        let ranked =
-            unblocked.into_iter().map(|(ordinal, task)| (ordinal, &**task, state.rank(task)));
-        let ranked: Vec<_> = ranked.collect();
-        state.index.place_all(ranked.into_iter());
-        parents.into_iter().for_each(|(ordinal, _)| state.index.note_open_parent(ordinal, true));
-        for (ordinal, task) in state.tasks.iter() {
-            state.holds.replace_task(ordinal, None, Some(task));
-        }
-        state.agents =
-            document.agents.into_iter().map(|(id, agent)| (id, Arc::new(agent))).collect();
-        document.discoveries.into_iter().for_each(|discovery| state.put_discovery(discovery));
-        for message in document.messages {
-            let ordinal = state.take_ordinal();
-            state.swap_message(ordinal, Some(Arc::new(message)));
-        }
-        for reservation in document.reservations {
-            let ordinal = state.take_ordinal();
-            state.swap_reservation(ordinal, Some(Arc::new(reservation)));
-        }
-        state.participants =
-            document.participants.into_iter().map(|(id, one)| (id, Arc::new(one))).collect();
-        for (id, workflow) in document.workflows {
-            state.swap_workflow(&id, Some(Arc::new(workflow)));
-        }
-        for (id, checkpoint) in document.checkpoints {
-            state.swap_checkpoint(&id, Some(Arc::new(checkpoint)));
-        }
-        state.undo.clear();
+        state.take_in(document);
+        state.take_in_tasks(tasks);
         state.changed = Changed::default();
         state
     }
 
-    pub fn to_document(&self) -> Document {
-        Document {
-            board: Board::clone(&self.board),
-            tasks: self.tasks.values().cloned().collect(),
-            agents: self
-                .agents
-                .iter()
-                .map(|(id, agent)| (id.clone(), Agent::clone(agent)))
-                .collect(),
-            discoveries: self.discoveries.values().map(|one| Discovery::clone(one)).collect(),
-            messages: self.messages.values().map(|one| Message::clone(one)).collect(),
-            reservations: self.reservations.values().map(|one| Reservation::clone(one)).collect(),
-            participants: self
-                .participants
-                .iter()
-                .map(|(id, one)| (id.clone(), Participant::clone(one)))
-                .collect(),
-            retired: self
-                .retired
-                .iter()
-                .map(|(id, one)| (id.clone(), Retired::clone(one)))
-                .collect(),
-            sessions: self.sessions().map(|one| (one.id.clone(), Session::clone(one))).collect(),
-            workflows: self
-                .workflows
-                .iter()
-                .map(|(id, one)| (id.clone(), Workflow::clone(one)))
-                .collect(),
-            checkpoints: self
-                .checkpoints
-                .iter()
-                .map(|(id, one)| (id.clone(), Checkpoint::clone(one)))
-                .collect(),
+    /// Adds all tasks. Their indexes are built at once, because building them task by task costs
+    /// more than everything else at the start of a process.
+    fn take_in_tasks(&mut self, mut tasks: Vec<Arc<Task>>) {
+        let mut demands = BTreeSet::new();
+        for task in &mut tasks {
+            match demands.get(&task.demands) {
+                Some(known) if Arc::ptr_eq(known, &task.demands) => {}
+                Some(known) => Arc::make_mut(task).demands = Arc::clone(known),
+                None => drop(demands.insert(Arc::clone(&task.demands))),
+            }
+        }
+        self.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
+        self.records.tasks = (1..).zip(tasks).collect();
+        self.index = Index::of(self.records.tasks.iter().map(|(ordinal, task)| (ordinal, &**task)));
+        let available = self.records.tasks.iter().filter(|(_, task)| may_be_ready(task));
+        let (parents, parts): (Vec<_>, Vec<_>) =
+            available.partition(|(_, task)| self.is_parent(&task.id));
+        let unblocked: Vec<_> =
+            parts.into_iter().filter(|(_, task)| self.is_unblocked(task)).collect();
+        let ranked =
+            unblocked.into_iter().map(|(ordinal, task)| (ordinal, &**task, self.rank(task)));
+        let ranked: Vec<_> = ranked.collect();
+        self.index.place_all(ranked.into_iter());
+        parents.into_iter().for_each(|(ordinal, _)| self.index.note_open_parent(ordinal, true));
+        for (ordinal, task) in self.records.tasks.iter() {
+            self.holds.replace_task(ordinal, None, Some(task));
         }
     }
 
@@ -338,11 +260,11 @@ impl State {
 
     /// Live tasks in order of creation, runs among them.
     pub fn tasks(&self) -> impl DoubleEndedIterator<Item = &Arc<Task>> {
-        self.tasks.values()
+        self.records.tasks.values()
     }
 
     pub fn task(&self, id: &TaskId) -> Option<&Arc<Task>> {
-        self.tasks.get(self.ordinal_of(id)?)
+        self.records.tasks.get(self.ordinal_of(id)?)
     }
 
     fn ordinal_of(&self, id: &TaskId) -> Option<Ordinal> {
@@ -355,31 +277,31 @@ impl State {
         id: Option<&TaskId>,
     ) -> impl Iterator<Item = &'s Arc<Task>> + use<'s> {
         let start = id.and_then(|id| self.ordinal_of(id)).map_or(0, |ordinal| ordinal + 1);
-        self.tasks.starting_at(start).map(|(_, task)| task)
+        self.records.tasks.starting_at(start).map(|(_, task)| task)
     }
 
     pub fn retired(&self) -> impl Iterator<Item = (&TaskId, &Arc<Retired>)> {
-        self.retired.iter()
+        self.records.retired.iter()
     }
 
     pub fn retired_task(&self, id: &TaskId) -> Option<&Arc<Retired>> {
-        self.retired.get(id)
+        self.records.retired.get(id)
     }
 
     pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
-        self.agents.values()
+        self.records.agents.values()
     }
 
     pub fn agent(&self, id: &AgentId) -> Option<&Arc<Agent>> {
-        self.agents.get(id)
+        self.records.agents.get(id)
     }
 
     pub fn participants(&self) -> impl Iterator<Item = &Arc<Participant>> {
-        self.participants.values()
+        self.records.participants.values()
     }
 
     pub fn participant(&self, id: &ParticipantId) -> Option<&Arc<Participant>> {
-        self.participants.get(id)
+        self.records.participants.get(id)
     }
 
     /// Remembers the idempotency key of an event that is already in the state.
@@ -397,7 +319,7 @@ impl State {
     }
 
     pub fn live_tasks(&self) -> usize {
-        self.tasks.len()
+        self.records.tasks.len()
     }
 
     /// True if the task is done, live or retired.
@@ -406,7 +328,7 @@ impl State {
     }
 
     pub fn status_of(&self, id: &TaskId) -> Option<TaskStatus> {
-        self.task(id).map(|task| task.status).or_else(|| Some(self.retired.get(id)?.status))
+        self.task(id).map(|task| task.status).or_else(|| Some(self.records.retired.get(id)?.status))
     }
 
     /// Gives `event` the next `seq` and applies it.
@@ -438,18 +360,7 @@ impl State {
             match undo {
                 Undo::Head(seq, last_activity) => self.set_head(seq, last_activity),
                 Undo::Board(board) => self.board = board,
-                Undo::Task(ordinal, task) => drop(self.swap_task(ordinal, task)),
-                Undo::Agent(id, agent) => restore(&mut self.agents, id, agent),
-                Undo::Discovery(ordinal, one) => drop(self.swap_discovery(ordinal, one)),
-                Undo::Message(ordinal, message) => drop(self.swap_message(ordinal, message)),
-                Undo::Reservation(ordinal, one) => drop(self.swap_reservation(ordinal, one)),
-                Undo::Participant(id, participant) => {
-                    restore(&mut self.participants, id, participant)
-                }
-                Undo::Retired(id) => drop(self.retired.remove(&id)),
-                Undo::Session(id, session) => drop(self.sessions.swap(id, session)),
-                Undo::Workflow(id, workflow) => drop(self.swap_workflow(&id, workflow)),
-                Undo::Checkpoint(id, checkpoint) => drop(self.swap_checkpoint(&id, checkpoint)),
+                Undo::Record(replaced) => self.put_back(replaced),
                 Undo::Remembered(key) => self.remembered.forget(&key),
                 Undo::Whole(state) => {
                     let undo = std::mem::take(&mut self.undo);
@@ -463,48 +374,15 @@ impl State {
     /// rolled back.
     pub fn settle(&mut self) {
         let seq = self.board.seq;
-        for undo in self.undo.drain(..) {
-            // Only what is keyed by an id that can be used again may have existed before and been
-            // removed.
-            let anew = matches!(
-                undo,
-                Undo::Agent(_, None)
-                    | Undo::Participant(_, None)
-                    | Undo::Session(_, None)
-                    | Undo::Workflow(_, None)
-                    | Undo::Checkpoint(_, None)
-            );
-            let entity = match undo {
-                Undo::Head(..) | Undo::Board(_) | Undo::Remembered(_) => None,
-                Undo::Task(ordinal, old) => old
-                    .as_ref()
-                    .or_else(|| self.tasks.get(ordinal))
-                    .map(|task| Entity::Task(task.id.clone())),
-                Undo::Agent(id, _) => Some(Entity::Agent(id)),
-                Undo::Discovery(ordinal, old) => {
-                    let one = old.as_ref().or_else(|| self.discoveries.get(&ordinal));
-                    one.map(|one| Entity::Discovery(one.id.clone()))
+        for undo in std::mem::take(&mut self.undo) {
+            match undo {
+                Undo::Head(..) | Undo::Board(_) | Undo::Remembered(_) => {}
+                Undo::Record(replaced) => {
+                    if let Some((entity, anew)) = self.entity_of(&replaced) {
+                        self.changed.note(entity, Change { seq, anew });
+                    }
                 }
-                Undo::Message(ordinal, old) => old
-                    .as_ref()
-                    .or_else(|| self.messages.get(&ordinal))
-                    .map(|one| Entity::Message(one.id.clone())),
-                Undo::Reservation(ordinal, old) => {
-                    let one = old.as_ref().or_else(|| self.reservations.get(&ordinal));
-                    one.map(|one| Entity::Reservation(one.id.clone()))
-                }
-                Undo::Participant(id, _) => Some(Entity::Participant(id)),
-                Undo::Retired(id) => Some(Entity::Retired(id)),
-                Undo::Session(id, _) => Some(Entity::Session(id)),
-                Undo::Workflow(id, _) => Some(Entity::Workflow(id)),
-                Undo::Checkpoint(id, _) => Some(Entity::Checkpoint(id)),
-                Undo::Whole(_) => {
-                    self.changed = Changed::Everything;
-                    None
-                }
-            };
-            if let Some(entity) = entity {
-                self.changed.note(entity, Change { seq, anew });
+                Undo::Whole(_) => self.changed = Changed::Everything,
             }
         }
     }
@@ -540,53 +418,40 @@ impl State {
         self.next_ordinal
     }
 
-    fn put_task(&mut self, ordinal: Ordinal, task: Option<Arc<Task>>) {
-        let old = self.swap_task(ordinal, task);
-        self.undo.push(Undo::Task(ordinal, old));
-    }
-
-    /// Replaces a task and returns the old one. Every change of a task goes through here, so that
-    /// the indexes follow.
-    fn swap_task(&mut self, ordinal: Ordinal, new: Option<Arc<Task>>) -> Option<Arc<Task>> {
-        let old = match &new {
-            Some(task) => self.tasks.insert(ordinal, Arc::clone(task)),
-            None => self.tasks.remove(ordinal),
-        };
-        match (&old, &new) {
+    /// Updates what follows from the tasks, after one was replaced.
+    fn follow_task(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
+        match (old, new) {
             (None, Some(new)) => drop(self.ordinals.insert(new.id.clone(), ordinal)),
             (Some(old), None) => drop(self.ordinals.remove(&old.id)),
             // An ordinal belongs to one task for ever.
             _ => {}
         }
-        self.index.replace(ordinal, old.as_deref(), new.as_deref());
-        self.holds.replace_task(ordinal, old.as_deref(), new.as_deref());
-        if self.may_change_attention(old.as_deref(), new.as_deref()) {
+        self.index.replace(ordinal, old, new);
+        self.holds.replace_task(ordinal, old, new);
+        if self.may_change_attention(old, new) {
             // The board's own `seq` still is that of the event before.
             self.attention_seq = self.board.seq + 1;
         }
-        self.place(ordinal, old.as_deref(), new.as_deref());
-        self.refresh_around(old.as_deref(), new.as_deref());
-        let done = |task: &Option<Arc<Task>>| {
-            task.as_ref().is_some_and(|task| task.status == TaskStatus::Done)
-        };
-        let held =
-            |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status.is_held());
-        let (is_done, is_free) = (done(&old) != done(&new), held(&old) != held(&new));
+        self.place(ordinal, old, new);
+        self.refresh_around(old, new);
+        let done = |task: Option<&Task>| task.is_some_and(|task| task.status == TaskStatus::Done);
+        let held = |task: Option<&Task>| task.is_some_and(|task| task.status.is_held());
+        let (is_done, is_free) = (done(old) != done(new), held(old) != held(new));
         if (is_done || is_free)
-            && let Some(id) = new.as_ref().or(old.as_ref()).map(|task| task.id.clone())
+            && let Some(id) = new.or(old).map(|task| task.id.clone())
         {
             for dependent in self.index.dependents(&id) {
-                let waits = self.tasks.get(dependent).is_some_and(|task| task.after() == Some(&id));
+                let dependent_task = self.records.tasks.get(dependent);
+                let waits = dependent_task.is_some_and(|task| task.after() == Some(&id));
                 if !is_done && !waits {
                     continue;
                 }
                 self.refresh(dependent);
-                if let Some(id) = self.tasks.get(dependent).map(|task| task.id.clone()) {
+                if let Some(id) = self.records.tasks.get(dependent).map(|task| task.id.clone()) {
                     self.refresh_below(&id);
                 }
             }
         }
-        old
     }
 
     /// Whether this change of a task may change which tasks ended badly, and which are available and
@@ -606,7 +471,7 @@ impl State {
     }
 
     fn refresh(&mut self, ordinal: Ordinal) {
-        let task = self.tasks.get(ordinal).cloned();
+        let task = self.records.tasks.get(ordinal).cloned();
         self.place(ordinal, task.as_deref(), task.as_deref());
     }
 
@@ -648,9 +513,7 @@ impl State {
     }
 
     fn put_agent(&mut self, agent: Agent) {
-        let id = agent.id.clone();
-        let old = self.agents.insert(id.clone(), Arc::new(agent));
-        self.undo.push(Undo::Agent(id, old));
+        self.put(agent.id.clone(), Some(Arc::new(agent)));
     }
 
     fn set_head(&mut self, seq: u64, last_activity: Timestamp) {
@@ -670,14 +533,15 @@ impl State {
     }
 }
 
+impl Stored for Task {
+    type Kept = Table<Arc<Self>>;
+
+    fn follow(state: &mut State, ordinal: &Ordinal, old: Option<&Self>, new: Option<&Self>) {
+        state.follow_task(*ordinal, old, new);
+    }
+}
+
 /// Judges by the task alone, without dependencies and parts.
 fn may_be_ready(task: &Task) -> bool {
     task.status == TaskStatus::Available && task.run.is_none()
-}
-
-fn restore<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
-    match value {
-        Some(value) => map.insert(key, value),
-        None => map.remove(&key),
-    };
 }

@@ -20,7 +20,7 @@ impl State {
 
     /// Direct parts, in order of creation.
     pub fn parts(&self, id: &TaskId) -> impl Iterator<Item = &Arc<Task>> {
-        self.index.parts(id).filter_map(|ordinal| self.tasks.get(ordinal))
+        self.index.parts(id).filter_map(|ordinal| self.records.tasks.get(ordinal))
     }
 
     /// Parents from the nearest upwards.
@@ -77,7 +77,10 @@ impl State {
             plan.is_none_or(|plan| task.plan_name().is_none_or(|own| own == plan))
         };
         let there = move || {
-            self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal)).filter(is_meant)
+            self.index
+                .at_path(path)
+                .filter_map(|ordinal| self.records.tasks.get(ordinal))
+                .filter(is_meant)
         };
         let is_taken = there().any(|task| task.planned.is_some());
         there().filter(move |task| {

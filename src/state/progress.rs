@@ -3,33 +3,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::State;
 use super::event::{Event, Saved};
 use super::id::{AgentId, CheckpointId, TaskId, WorkflowId};
 use super::limit;
 use super::policy::Policy;
 use super::refusal::Refusal;
+use super::stored::Stored;
 use super::time::Timestamp;
-use super::workflow::{Budget, Checkpoint, Exhausted, Spent, Workflow};
-use super::{State, Undo};
+use super::workflow::{Budget, Checkpoint, Exhausted, Progress, Spent, Workflow};
 
 /// Workflows whose old checkpoints one event drops.
 const AGED_AT_ONCE: usize = 100;
 
 impl State {
     pub fn workflows(&self) -> impl DoubleEndedIterator<Item = &Arc<Workflow>> + ExactSizeIterator {
-        self.workflows.values()
+        self.records.workflows.values()
     }
 
     /// Workflows after `id`, ordered by id.
     pub fn workflows_after(&self, id: Option<&WorkflowId>) -> impl Iterator<Item = &Arc<Workflow>> {
         let start = id.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-        self.workflows
+        self.records
+            .workflows
             .range::<WorkflowId, _>((start, std::ops::Bound::Unbounded))
             .map(|(_, one)| one)
     }
 
     pub fn workflow(&self, id: &WorkflowId) -> Option<&Arc<Workflow>> {
-        self.workflows.get(id)
+        self.records.workflows.get(id)
     }
 
     pub fn known_workflow(&self, id: &WorkflowId) -> Result<&Arc<Workflow>, Refusal> {
@@ -37,11 +39,11 @@ impl State {
     }
 
     pub fn checkpoints(&self) -> impl ExactSizeIterator<Item = (&CheckpointId, &Arc<Checkpoint>)> {
-        self.checkpoints.iter()
+        self.records.checkpoints.iter()
     }
 
     pub fn checkpoint(&self, id: &CheckpointId) -> Option<&Arc<Checkpoint>> {
-        self.checkpoints.get(id)
+        self.records.checkpoints.get(id)
     }
 
     /// Checkpoints of the workflow, newest first.
@@ -50,7 +52,7 @@ impl State {
         workflow: &WorkflowId,
     ) -> impl DoubleEndedIterator<Item = &Arc<Checkpoint>> {
         let places = self.progress.numbers.get(workflow).into_iter().flatten().rev();
-        places.filter_map(|(_, place)| self.checkpoints.get(place))
+        places.filter_map(|(_, (place, _))| self.records.checkpoints.get(place))
     }
 
     /// Checkpoints saved while working on `task` since its last reset, newest first.
@@ -59,12 +61,12 @@ impl State {
         let places = self.progress.tasks.get(task).into_iter().flatten().rev();
         let places =
             places.take_while(move |(at, ..)| reset_at.is_none_or(|reset_at| *at > reset_at));
-        places.filter_map(|(.., place)| self.checkpoints.get(place))
+        places.filter_map(|(.., place)| self.records.checkpoints.get(place))
     }
 
     /// The workflow that `agent` works for.
     pub fn workflow_of(&self, agent: &AgentId) -> Option<&Arc<Workflow>> {
-        self.workflows.get(self.progress.agents.get(agent)?)
+        self.records.workflows.get(self.progress.agents.get(agent)?)
     }
 
     /// The workflow that `agent` works for, if its budget is spent.
@@ -83,11 +85,12 @@ impl State {
         let none = BTreeMap::new();
         let known = self.progress.numbers.get(workflow).unwrap_or(&none);
         let surplus = (known.len() + 1).saturating_sub(keep.max(1));
-        let mut leaving: Vec<_> = known.values().take(surplus).cloned().collect();
+        let mut leaving: Vec<_> =
+            known.values().take(surplus).map(|(place, _)| place.clone()).collect();
         if !leaving.is_empty() {
             return (leaving.remove(0), leaving);
         }
-        let taken: BTreeSet<_> = known.values().collect();
+        let taken: BTreeSet<_> = known.values().map(|(place, _)| place).collect();
         let places = (0..).map(|place: usize| CheckpointId::trusted(format!("{workflow}/{place}")));
         let free = places.into_iter().find(|place| !taken.contains(place));
         (free.unwrap_or_else(|| CheckpointId::trusted(format!("{workflow}/0"))), leaving)
@@ -126,12 +129,13 @@ impl State {
         policy: &Policy,
         now: Timestamp,
     ) -> Result<Option<Event>, Refusal> {
-        let room = limit::WORKFLOWS.check(self.workflows.len() + 1);
+        let room = limit::WORKFLOWS.check(self.records.workflows.len() + 1);
         if room.is_ok() {
             return Ok(None);
         }
         let before = now + -policy.checkpoint_millis();
         let unused = self
+            .records
             .workflows
             .values()
             .filter(|one| one.updated_at < before)
@@ -146,7 +150,7 @@ impl State {
     pub fn workflow_dropped(&self, id: &WorkflowId, expired: bool) -> Event {
         let places = self.progress.numbers.get(id).into_iter().flat_map(BTreeMap::values);
         Event::CheckpointsDropped {
-            checkpoints: places.cloned().collect(),
+            checkpoints: places.map(|(place, _)| place.clone()).collect(),
             workflow: Some(id.clone()),
             expired,
         }
@@ -154,7 +158,7 @@ impl State {
 
     /// Place of the checkpoint with that number.
     pub fn place_of(&self, workflow: &WorkflowId, number: u64) -> Option<&CheckpointId> {
-        self.progress.numbers.get(workflow)?.get(&number)
+        self.progress.numbers.get(workflow)?.get(&number).map(|(place, _)| place)
     }
 
     /// Lets only leaders raise a bound that is set: an agent's budget is not its own to grant.
@@ -176,7 +180,7 @@ impl State {
     }
 
     pub(super) fn save_workflow(&mut self, saved: &Saved, at: Timestamp) {
-        let known = self.workflows.get(&saved.workflow).map(|known| Workflow::clone(known));
+        let known = self.records.workflows.get(&saved.workflow).map(|known| Workflow::clone(known));
         let mut workflow = known.unwrap_or_else(|| Workflow {
             id: saved.workflow.clone(),
             scope: None,
@@ -193,24 +197,24 @@ impl State {
         workflow.spent = workflow.spent.and(saved.spent);
         if let Some(agent) = &saved.agent {
             let other = self.progress.agents.get(agent).filter(|other| **other != saved.workflow);
-            if let Some(other) = other.and_then(|other| self.workflows.get(other)) {
+            if let Some(other) = other.and_then(|other| self.records.workflows.get(other)) {
                 let mut other = Workflow::clone(other);
                 other.agents.remove(agent);
-                self.put_workflow(&other.id.clone(), Some(Arc::new(other)));
+                self.put(other.id.clone(), Some(Arc::new(other)));
             }
             workflow.agents.insert(agent.clone());
         }
         if let Some((place, checkpoint)) = &saved.checkpoint {
             workflow.checkpoint = checkpoint.number;
-            self.put_checkpoint(
-                place,
+            self.put(
+                place.clone(),
                 Some(Arc::new(Checkpoint { at, ..Checkpoint::clone(checkpoint) })),
             );
         }
         for place in &saved.dropped {
-            self.put_checkpoint(place, None);
+            self.put::<Checkpoint>(place.clone(), None);
         }
-        self.put_workflow(&saved.workflow, Some(Arc::new(workflow)));
+        self.put(saved.workflow.clone(), Some(Arc::new(workflow)));
     }
 
     /// Drops checkpoints, and a workflow if given. What is already gone is no error.
@@ -219,91 +223,48 @@ impl State {
         checkpoints: &[CheckpointId],
         workflow: Option<&WorkflowId>,
     ) {
-        checkpoints.iter().for_each(|place| self.put_checkpoint(place, None));
+        checkpoints.iter().for_each(|place| self.put::<Checkpoint>(place.clone(), None));
         if let Some(workflow) = workflow {
-            self.put_workflow(workflow, None);
+            self.put::<Workflow>(workflow.clone(), None);
         }
     }
+}
 
-    fn put_workflow(&mut self, id: &WorkflowId, new: Option<Arc<Workflow>>) {
-        let old = self.swap_workflow(id, new);
-        self.undo.push(Undo::Workflow(id.clone(), old));
+impl Stored for Checkpoint {
+    type Kept = BTreeMap<CheckpointId, Arc<Self>>;
+
+    fn follow(state: &mut State, id: &CheckpointId, old: Option<&Self>, new: Option<&Self>) {
+        state.progress.replace_checkpoint(id, old, new);
+    }
+}
+
+impl Stored for Workflow {
+    type Kept = BTreeMap<WorkflowId, Arc<Self>>;
+
+    fn follow(state: &mut State, _: &WorkflowId, old: Option<&Self>, new: Option<&Self>) {
+        state.progress.replace_workflow(old, new);
     }
 
-    fn put_checkpoint(&mut self, id: &CheckpointId, new: Option<Arc<Checkpoint>>) {
-        let old = self.swap_checkpoint(id, new);
-        self.undo.push(Undo::Checkpoint(id.clone(), old));
-    }
-
-    pub(super) fn swap_workflow(
-        &mut self,
-        id: &WorkflowId,
-        new: Option<Arc<Workflow>>,
-    ) -> Option<Arc<Workflow>> {
-        let old = match &new {
-            Some(new) => self.workflows.insert(id.clone(), Arc::clone(new)),
-            None => self.workflows.remove(id),
-        };
-        for agent in old.iter().flat_map(|one| &one.agents) {
-            if self.progress.agents.get(agent) == Some(id) {
-                self.progress.agents.remove(agent);
-            }
-        }
-        for agent in new.iter().flat_map(|one| &one.agents) {
-            self.progress.agents.insert(agent.clone(), id.clone());
-        }
-        old
-    }
-
-    pub(super) fn swap_checkpoint(
-        &mut self,
-        id: &CheckpointId,
-        new: Option<Arc<Checkpoint>>,
-    ) -> Option<Arc<Checkpoint>> {
-        let workflow =
-            new.as_ref().or_else(|| self.checkpoints.get(id)).map(|one| one.workflow_id.clone());
-        let before = workflow.as_ref().and_then(|workflow| self.oldest_of(workflow));
-        let old = match &new {
-            Some(new) => self.checkpoints.insert(id.clone(), Arc::clone(new)),
-            None => self.checkpoints.remove(id),
-        };
-        self.progress.replace(id, old.as_deref(), new.as_deref());
-        if let Some(workflow) = workflow {
-            let after = self.oldest_of(&workflow);
-            before.map(|at| self.progress.aging.remove(&(at, workflow.clone())));
-            after.map(|at| self.progress.aging.insert((at, workflow)));
-        }
-        old
-    }
-
-    /// Time of the oldest checkpoint of a workflow that has more than one.
-    fn oldest_of(&self, workflow: &WorkflowId) -> Option<Timestamp> {
-        let numbers = self.progress.numbers.get(workflow).filter(|numbers| numbers.len() > 1)?;
-        let oldest =
-            numbers.values().filter_map(|place| self.checkpoints.get(place)).map(|one| one.at);
-        oldest.min()
-    }
-
-    pub(super) fn check_workflows(&self, wrong: &mut Vec<String>) {
-        let mut fresh = Self::new();
-        for (id, one) in &self.workflows {
-            fresh.swap_workflow(id, Some(Arc::clone(one)));
+    fn check(state: &State, wrong: &mut Vec<String>) {
+        let mut fresh = Progress::default();
+        for (id, one) in &state.records.workflows {
+            fresh.replace_workflow(None, Some(one));
             if *id != one.id {
                 wrong.push(format!("workflow {id} has another id inside"));
             }
             for agent in &one.agents {
-                if self.progress.agents.get(agent) != Some(id) {
+                if state.progress.agents.get(agent) != Some(id) {
                     wrong.push(format!("agent {agent} works for two workflows"));
                 }
             }
         }
-        for (id, one) in &self.checkpoints {
-            fresh.swap_checkpoint(id, Some(Arc::clone(one)));
+        for (id, one) in &state.records.checkpoints {
+            fresh.replace_checkpoint(id, None, Some(one));
             let stands = id
                 .as_str()
                 .strip_prefix(one.workflow_id.as_str())
                 .is_some_and(|rest| rest.starts_with('/'));
-            let workflow = self.workflows.get(&one.workflow_id);
+            let workflow = state.records.workflows.get(&one.workflow_id);
             if !stands || workflow.is_none_or(|workflow| workflow.checkpoint < one.number) {
                 wrong.push(format!(
                     "checkpoint {id} is number {} of {}",
@@ -311,11 +272,8 @@ impl State {
                 ));
             }
         }
-        if fresh.progress != self.progress {
-            wrong.push(format!(
-                "the progress is {:?} and should be {:?}",
-                self.progress, fresh.progress
-            ));
+        if fresh != state.progress {
+            wrong.push(format!("the progress is {:?} and should be {:?}", state.progress, fresh));
         }
     }
 }

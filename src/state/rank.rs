@@ -15,7 +15,7 @@ impl State {
         let ready: Vec<Ordinal> = self.index.ready().collect();
         let each = |state: &mut Self, place: fn(&mut Self, Ordinal, &Task)| {
             for ordinal in &ready {
-                if let Some(task) = state.tasks.get(*ordinal).cloned() {
+                if let Some(task) = state.records.tasks.get(*ordinal).cloned() {
                     place(state, *ordinal, &task);
                 }
             }

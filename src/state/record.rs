@@ -2,15 +2,19 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::table::Ordinal;
+
 /// A kind of thing that the state keeps and the state file shows.
-pub trait Record: Clone + PartialEq + Serialize + 'static {
+pub trait Record: Clone + Debug + PartialEq + Serialize + 'static {
     /// The field of a document that has all of them.
     const FIELD: &'static str;
-    type Id: Clone + Ord + Hash + Borrow<str> + 'static;
+    type Id: Clone + Debug + Ord + Hash + Borrow<str> + 'static;
     /// All of them in a document: a list in order of creation, or a map by id.
     type All: All<Self>;
 
@@ -18,25 +22,65 @@ pub trait Record: Clone + PartialEq + Serialize + 'static {
     fn id(&self) -> Option<&Self::Id>;
 }
 
+/// What the state finds a record of a kind by: its number in the order of creation, or its id.
+pub type KeyOf<R> = <<R as Record>::All as All<R>>::Key;
+
 /// All records of one kind in a document.
-pub trait All<R: Record> {
+pub trait All<R: Record>: Default {
     const IS_LIST: bool;
+    type Key: Clone + Debug + Ord;
 
     fn each(&self) -> impl Iterator<Item = (&R::Id, &R)>;
+
+    /// The id of the record with that key, which is `one`.
+    fn id<'a>(key: &'a Self::Key, one: Option<&'a R>) -> Option<&'a R::Id>;
+
+    fn of<'a>(records: impl Iterator<Item = (Self::Key, &'a Arc<R>)>) -> Self;
+
+    /// The records with their keys; numbers follow on `last`.
+    fn keyed(self, last: &mut Ordinal) -> impl Iterator<Item = (Self::Key, Arc<R>)>;
 }
 
-impl<R: Record, B: Borrow<R>> All<R> for Vec<B> {
+impl<R: Record> All<R> for Vec<Arc<R>> {
     const IS_LIST: bool = true;
+    type Key = Ordinal;
 
     fn each(&self) -> impl Iterator<Item = (&R::Id, &R)> {
-        self.iter().filter_map(|one| Some((one.borrow().id()?, one.borrow())))
+        self.iter().filter_map(|one| Some((one.id()?, &**one)))
+    }
+
+    fn id<'a>(_: &'a Ordinal, one: Option<&'a R>) -> Option<&'a R::Id> {
+        one?.id()
+    }
+
+    fn of<'a>(records: impl Iterator<Item = (Ordinal, &'a Arc<R>)>) -> Self {
+        records.map(|(_, one)| Arc::clone(one)).collect()
+    }
+
+    fn keyed(self, last: &mut Ordinal) -> impl Iterator<Item = (Ordinal, Arc<R>)> {
+        let first = *last + 1;
+        *last += self.len() as Ordinal;
+        (first..).zip(self)
     }
 }
 
 impl<R: Record> All<R> for BTreeMap<R::Id, R> {
     const IS_LIST: bool = false;
+    type Key = R::Id;
 
     fn each(&self) -> impl Iterator<Item = (&R::Id, &R)> {
         self.iter()
+    }
+
+    fn id<'a>(key: &'a R::Id, _: Option<&'a R>) -> Option<&'a R::Id> {
+        Some(key)
+    }
+
+    fn of<'a>(records: impl Iterator<Item = (R::Id, &'a Arc<R>)>) -> Self {
+        records.map(|(id, one)| (id, R::clone(one))).collect()
+    }
+
+    fn keyed(self, _: &mut Ordinal) -> impl Iterator<Item = (R::Id, Arc<R>)> {
+        self.into_iter().map(|(id, one)| (id, Arc::new(one)))
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,7 @@ pub struct Reservation {
 impl Record for Reservation {
     const FIELD: &'static str = "reservations";
     type Id = ReservationId;
-    type All = Vec<Self>;
+    type All = Vec<Arc<Self>>;
 
     fn id(&self) -> Option<&ReservationId> {
         Some(&self.id)

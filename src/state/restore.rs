@@ -36,13 +36,17 @@ impl State {
         document.board.spent_attempts = Arc::new(spent);
         document.agents = self.agents_with(&target.agents);
         // Messages sent since then stay sent, and read ones stay read.
-        document.messages = self.messages().map(|one| (**one).clone()).collect();
+        document.messages = self.messages().cloned().collect();
         // Reservations of a claim end with it.
         let kept = self.reservations().filter(|one| one.task.is_none());
-        document.reservations = kept.map(|one| (**one).clone()).collect();
+        document.reservations = kept.cloned().collect();
         self.keep_spent(&mut document);
-        document.participants =
-            self.participants.iter().map(|(id, one)| (id.clone(), (**one).clone())).collect();
+        document.participants = self
+            .records
+            .participants
+            .iter()
+            .map(|(id, one)| (id.clone(), (**one).clone()))
+            .collect();
         let present = self.board();
         document.board.undone = self.undone_by(target);
         document.board.schema_version = present.schema_version.max(target.board.schema_version);

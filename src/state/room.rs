@@ -20,14 +20,14 @@ impl State {
     /// retires agents which hold nothing: first those without mail, and of these the ones heard
     /// of longest ago. The board's owner needs no room.
     pub fn room_for_agent(&self, id: &AgentId, now: Timestamp) -> Result<Option<Event>, Refusal> {
-        let room = limit::AGENTS.check(self.agents.len() + 1);
+        let room = limit::AGENTS.check(self.records.agents.len() + 1);
         if room.is_ok() || id.as_str() == HUMAN || self.agent(id).is_some() {
             return Ok(None);
         }
         let mut away = self.agents_to_spare(now);
         away.sort_by_key(|agent| (self.unread_count(&agent.id) > 0, agent.last_heartbeat));
-        away.truncate(self.agents.len() - limit::AGENTS.max + RETIRED_AT_ONCE);
-        limit::AGENTS.check(self.agents.len() + 1 - away.len())?;
+        away.truncate(self.records.agents.len() - limit::AGENTS.max + RETIRED_AT_ONCE);
+        limit::AGENTS.check(self.records.agents.len() + 1 - away.len())?;
         Ok(Some(Event::AgentsRetired {
             agents: away.into_iter().map(|agent| agent.id.clone()).collect(),
         }))

@@ -2,7 +2,6 @@
 //! runs are kept here until a run of it takes them over.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,48 +121,32 @@ impl Affinity {
     }
 }
 
-/// All sessions, with indexes.
+/// What is kept to find sessions: all of it follows from them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sessions {
-    pub(super) by_id: BTreeMap<SessionId, Arc<Session>>,
+pub(super) struct Lineage {
     pub(super) by_creation: BTreeSet<(Timestamp, SessionId)>,
     pub(super) children: BTreeSet<(SessionId, SessionId)>,
     /// Sessions with results that no run has taken over.
     pub(super) owed: BTreeSet<SessionId>,
 }
 
-impl Sessions {
-    pub fn of(sessions: impl Iterator<Item = Session>) -> Self {
-        let mut all = Self::default();
-        sessions.for_each(|session| drop(all.swap(session.id.clone(), Some(Arc::new(session)))));
-        all
-    }
-
-    pub fn get(&self, id: &SessionId) -> Option<&Arc<Session>> {
-        self.by_id.get(id)
-    }
-
-    pub fn swap(&mut self, id: SessionId, new: Option<Arc<Session>>) -> Option<Arc<Session>> {
-        let old = match &new {
-            Some(session) => self.by_id.insert(id.clone(), Arc::clone(session)),
-            None => self.by_id.remove(&id),
-        };
-        if let Some(old) = &old {
+impl Lineage {
+    pub(super) fn replace(&mut self, id: &SessionId, old: Option<&Session>, new: Option<&Session>) {
+        if let Some(old) = old {
             self.by_creation.remove(&(old.created_at, id.clone()));
             if let Some(parent) = &old.parent_session_id {
                 self.children.remove(&(parent.clone(), id.clone()));
             }
-            self.owed.remove(&id);
+            self.owed.remove(id);
         }
-        if let Some(new) = &new {
+        if let Some(new) = new {
             self.by_creation.insert((new.created_at, id.clone()));
             if let Some(parent) = &new.parent_session_id {
                 self.children.insert((parent.clone(), id.clone()));
             }
             if !new.results.is_empty() {
-                self.owed.insert(id);
+                self.owed.insert(id.clone());
             }
         }
-        old
     }
 }

@@ -228,7 +228,8 @@ impl Workflow {
 /// Indexes that follow from the workflows and their checkpoints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Progress {
-    pub(super) numbers: BTreeMap<WorkflowId, BTreeMap<u64, CheckpointId>>,
+    /// Place and time of each checkpoint of a workflow, by number.
+    pub(super) numbers: BTreeMap<WorkflowId, BTreeMap<u64, (CheckpointId, Timestamp)>>,
     pub(super) tasks: BTreeMap<TaskId, BTreeSet<(Timestamp, u64, CheckpointId)>>,
     pub(super) agents: BTreeMap<AgentId, WorkflowId>,
     /// Workflows with more than one checkpoint, by the time of the oldest.
@@ -236,12 +237,44 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn replace(
+    pub(super) fn replace_workflow(&mut self, old: Option<&Workflow>, new: Option<&Workflow>) {
+        for (one, agent) in
+            old.iter().flat_map(|one| one.agents.iter().map(move |agent| (one, agent)))
+        {
+            if self.agents.get(agent) == Some(&one.id) {
+                self.agents.remove(agent);
+            }
+        }
+        for (one, agent) in
+            new.iter().flat_map(|one| one.agents.iter().map(move |agent| (one, agent)))
+        {
+            self.agents.insert(agent.clone(), one.id.clone());
+        }
+    }
+
+    pub(super) fn replace_checkpoint(
         &mut self,
         id: &CheckpointId,
         old: Option<&Checkpoint>,
         new: Option<&Checkpoint>,
     ) {
+        let workflow = new.or(old).map(|one| one.workflow_id.clone());
+        let before = workflow.as_ref().and_then(|workflow| self.oldest_of(workflow));
+        self.replace(id, old, new);
+        if let Some(workflow) = workflow {
+            let after = self.oldest_of(&workflow);
+            before.map(|at| self.aging.remove(&(at, workflow.clone())));
+            after.map(|at| self.aging.insert((at, workflow)));
+        }
+    }
+
+    /// Time of the oldest checkpoint of a workflow that has more than one.
+    fn oldest_of(&self, workflow: &WorkflowId) -> Option<Timestamp> {
+        let numbers = self.numbers.get(workflow).filter(|numbers| numbers.len() > 1)?;
+        numbers.values().map(|(_, at)| *at).min()
+    }
+
+    fn replace(&mut self, id: &CheckpointId, old: Option<&Checkpoint>, new: Option<&Checkpoint>) {
         if let Some(old) = old {
             if let Some(numbers) = self.numbers.get_mut(&old.workflow_id) {
                 numbers.remove(&old.number);
@@ -259,7 +292,10 @@ impl Progress {
             }
         }
         if let Some(new) = new {
-            self.numbers.entry(new.workflow_id.clone()).or_default().insert(new.number, id.clone());
+            self.numbers
+                .entry(new.workflow_id.clone())
+                .or_default()
+                .insert(new.number, (id.clone(), new.at));
             if let Some(task) = &new.task {
                 self.tasks.entry(task.clone()).or_default().insert((
                     new.at,

@@ -318,7 +318,7 @@ fn discoveries(
     old: Vec<OldDiscovery>,
     board_created: Timestamp,
     notes: &mut Vec<String>,
-) -> Vec<Discovery> {
+) -> Vec<Arc<Discovery>> {
     let mut ids = HashSet::new();
     let mut discoveries = Vec::new();
     for old in old {
@@ -326,7 +326,7 @@ fn discoveries(
             notes.push(format!("discovery {} was there twice; the first was kept", old.id));
             continue;
         }
-        discoveries.push(Discovery {
+        discoveries.push(Arc::new(Discovery {
             id: DiscoveryId::trusted(old.id),
             agent_id: AgentId::trusted(old.agent_id.unwrap_or_default()),
             content: old.content.unwrap_or_default(),
@@ -335,7 +335,7 @@ fn discoveries(
             task_id: None,
             files: Vec::new(),
             supersedes: Vec::new(),
-        });
+        }));
     }
     discoveries
 }

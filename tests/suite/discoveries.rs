@@ -1,5 +1,7 @@
 //! Discoveries: searched, superseded, and passed to whoever claims a task that they help with.
 
+use std::sync::Arc;
+
 use callboard::state::State;
 use callboard::state::discovery::Discovery;
 use callboard::state::event::Recorded;
@@ -217,7 +219,7 @@ fn full() -> World {
                 Vec::new()
             },
         };
-        document.discoveries = (0..limit::DISCOVERIES.max).map(discovery).collect();
+        document.discoveries = (0..limit::DISCOVERIES.max).map(discovery).map(Arc::new).collect();
     })
 }
 
@@ -228,8 +230,10 @@ fn on_a_full_board_what_is_superseded_makes_room() {
     assert_eq!(world.state.discoveries().len(), limit::DISCOVERIES.max - 100 + 1);
     let ids: Vec<_> = world.state.discoveries().take(9).map(|one| one.content.clone()).collect();
     assert_eq!(ids.concat(), "012345679");
-    let mut world = full()
-        .holding(|document| document.discoveries.iter_mut().for_each(|one| one.supersedes.clear()));
+    let mut world = full().holding(|document| {
+        let all = document.discoveries.iter_mut().map(Arc::make_mut);
+        all.for_each(|one| one.supersedes.clear());
+    });
     let refused =
         world.by("a1").call("add_discovery", json!({"content": "x"})).refuses("over_limit");
     assert!(refused.contains("supersedes"), "{refused}");

@@ -1,6 +1,7 @@
 //! Messages: who gets them, how often, and how long they are kept.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use callboard::state::agent::Agent;
 use callboard::state::id::{AgentId, MessageId};
@@ -263,7 +264,7 @@ fn full(oldest: usize, unread_by: Option<&str>) -> World {
                 [reader(number)].into()
             },
         };
-        document.messages = (0..limit::MESSAGES.max).map(message).collect();
+        document.messages = (0..limit::MESSAGES.max).map(message).map(Arc::new).collect();
     })
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::state::apply::{Absent, begin_again, change_task, make_available};
 use crate::state::event::{Replanned, TaskChange};
 use crate::state::id::TaskId;
+use crate::state::stored::Replaced;
 use crate::state::task::{Pending, Planned, StopRequest, Task, TaskStatus};
 use crate::state::time::Timestamp;
 use crate::state::{Savepoint, State, Undo};
@@ -19,7 +20,7 @@ impl State {
         at: Timestamp,
     ) -> Result<(), Absent> {
         let changed = self.undo[since.0..].iter().filter_map(|undo| match undo {
-            Undo::Task(ordinal, _) => self.tasks.get(*ordinal),
+            Undo::Record(Replaced::Task(ordinal, _)) => self.records.tasks.get(*ordinal),
             _ => None,
         });
         let is_due = |task: &&Arc<Task>| {

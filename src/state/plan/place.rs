@@ -33,8 +33,11 @@ impl Delta<'_> {
 
     /// True if a task of the plan, or of no plan, has or had the path.
     fn is_taken(&self, path: &str) -> bool {
-        let there =
-            self.state.index.at_path(path).filter_map(|ordinal| self.state.tasks.get(ordinal));
+        let there = self
+            .state
+            .index
+            .at_path(path)
+            .filter_map(|ordinal| self.state.records.tasks.get(ordinal));
         let mut plans = there.map(|task| task.plan_name());
         plans.any(|plan| plan.is_none() || plan == Some(self.import.own_name()))
     }

@@ -9,6 +9,7 @@ use crate::state::apply::Absent;
 use crate::state::event::{Event, NewTask};
 use crate::state::id::{Chance, SessionId, TaskId};
 use crate::state::session::{Affinity, Asked, Session};
+use crate::state::stored::Replaced;
 use crate::state::task::{DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskStatus};
 use crate::state::time::{SECOND, Timestamp};
 use crate::state::{Ordinal, Savepoint, State, Undo};
@@ -58,14 +59,14 @@ impl State {
     ) -> Result<(), Absent> {
         let mut changed: BTreeMap<Ordinal, Option<Arc<Task>>> = BTreeMap::new();
         for undo in &self.undo[since.0..] {
-            if let Undo::Task(ordinal, old) = undo
-                && self.tasks.get(*ordinal).is_some_and(|task| task.run.is_some())
+            if let Undo::Record(Replaced::Task(ordinal, old)) = undo
+                && self.records.tasks.get(*ordinal).is_some_and(|task| task.run.is_some())
             {
                 changed.entry(*ordinal).or_insert_with(|| old.clone());
             }
         }
         for (ordinal, old) in changed {
-            let Some(task) = self.tasks.get(ordinal).cloned() else { continue };
+            let Some(task) = self.records.tasks.get(ordinal).cloned() else { continue };
             let Some(run) = task.run.as_deref() else { continue };
             let before = old.as_ref().map(|task| task.status);
             if before.is_some_and(|before| before != TaskStatus::Available)
@@ -196,7 +197,7 @@ impl State {
         task.run = Some(Box::new(Run { results, no_match_until, ..run.clone() }));
         self.number_above_spent(&mut task);
         let ordinal = self.take_ordinal();
-        self.put_task(ordinal, Some(Arc::new(task)));
+        self.put(ordinal, Some(Arc::new(task)));
         Ok(())
     }
 
@@ -211,8 +212,11 @@ impl State {
 
     /// Moves the end of the wait for a runner: it counts only time in which agents could act.
     pub(in crate::state) fn step_runs(&mut self, gap_millis: i64) -> Result<(), Absent> {
-        let pending: Vec<_> =
-            self.runs().pending_runs().filter_map(|ordinal| self.tasks.get(ordinal)).collect();
+        let pending: Vec<_> = self
+            .runs()
+            .pending_runs()
+            .filter_map(|ordinal| self.records.tasks.get(ordinal))
+            .collect();
         let pending: Vec<_> = pending.into_iter().map(|task| task.id.clone()).collect();
         for id in pending {
             self.edit_run(&id, |run| {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Run, RunStatus};
 use crate::state::id::{SessionId, TaskId};
 use crate::state::session::Session;
+use crate::state::stored::Replaced;
 use crate::state::task::{Attempt, Outcome, Task};
 use crate::state::time::SECOND;
 use crate::state::{Ordinal, Savepoint, State, Undo};
@@ -73,9 +74,9 @@ impl State {
         for undo in &self.undo[since.0..] {
             match undo {
                 Undo::Whole(_) => return self.all_run_rows(),
-                Undo::Session(id, _) => drop(sessions.insert(id.clone())),
-                Undo::Task(ordinal, old) => {
-                    let now = self.tasks.get(*ordinal);
+                Undo::Record(Replaced::Session(id, _)) => drop(sessions.insert(id.clone())),
+                Undo::Record(Replaced::Task(ordinal, old)) => {
+                    let now = self.records.tasks.get(*ordinal);
                     // A run that has retired keeps its last row.
                     let Some(last) = now.or(old.as_ref()).filter(|task| task.run.is_some()) else {
                         continue;

@@ -26,7 +26,7 @@ impl State {
     /// Live runs created before `before`, newest first.
     pub fn newest_runs(&self, before: Option<&TaskId>) -> impl Iterator<Item = &Arc<Task>> {
         let end = before.and_then(|id| self.ordinal_of(id));
-        self.runs().newest(end).filter_map(|ordinal| self.tasks.get(ordinal))
+        self.runs().newest(end).filter_map(|ordinal| self.records.tasks.get(ordinal))
     }
 
     /// Live runs of the session, oldest first.
@@ -34,7 +34,7 @@ impl State {
         &'s self,
         session: &SessionId,
     ) -> impl DoubleEndedIterator<Item = &'s Arc<Task>> + 's {
-        self.runs().of_session(session).filter_map(|ordinal| self.tasks.get(ordinal))
+        self.runs().of_session(session).filter_map(|ordinal| self.records.tasks.get(ordinal))
     }
 
     /// Retired runs after `after`, newest first.
@@ -55,7 +55,7 @@ impl State {
 
     /// Runs that are claimed and not begun.
     pub fn claimed_runs(&self) -> impl Iterator<Item = &Arc<Task>> {
-        self.runs().claimed().filter_map(|ordinal| self.tasks.get(ordinal))
+        self.runs().claimed().filter_map(|ordinal| self.records.tasks.get(ordinal))
     }
 
     /// Status of a live or retired run; `None` if there is no such run.
@@ -111,7 +111,7 @@ impl State {
                 best = Some(first);
             }
         }
-        self.tasks.get(best?.1)
+        self.records.tasks.get(best?.1)
     }
 
     /// The newest claim of `agent`, if it is a run and was not acted on: its reply may have been
@@ -146,7 +146,8 @@ impl State {
         let mut fits: BTreeMap<&Demands, bool> = BTreeMap::new();
         let (mut events, mut awaited) = (Vec::new(), Vec::new());
         let is_paused = self.board().paused.is_some();
-        for task in self.runs().unmatched(now).filter_map(|ordinal| self.tasks.get(ordinal)) {
+        for task in self.runs().unmatched(now).filter_map(|ordinal| self.records.tasks.get(ordinal))
+        {
             let is_awaited = is_paused
                 || *fits
                     .entry(&task.demands)

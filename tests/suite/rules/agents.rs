@@ -1,6 +1,7 @@
 //! Identity: names, slots, registration, takeover.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use callboard::ops::DefaultAgent;
 use callboard::state::agent::Agent;
@@ -466,8 +467,9 @@ fn the_mail_of_the_lost_goes_with_them() {
         document.agents.extend(all.into_iter().map(|agent| (agent.id.clone(), agent)));
         let lost = document.agents.keys().filter(|id| id.as_str().starts_with("lost"));
         let recipients: BTreeSet<_> = lost.cloned().collect();
-        document.messages[0].unread_by.clone_from(&recipients);
-        document.messages[0].recipients = recipients;
+        let message = Arc::make_mut(&mut document.messages[0]);
+        message.unread_by.clone_from(&recipients);
+        message.recipients = recipients;
     });
     let new = json!({"agent_id": "new", "role": "worker"});
     world.nobody().at(24 * 60 * MINUTE).call("register_agent", new.clone()).refuses("over_limit");
