@@ -31,11 +31,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-
-use rustix::fs::OFlags;
 
 use super::derived::with_agents;
 use super::file::{FileIdentity, open_regular, read_up_to};
@@ -46,7 +43,6 @@ use super::slots::books::arrange::Before;
 use super::slots::header::{Header, size_of};
 use super::spare;
 use super::unfinished::Unfinished;
-use crate::private::NO_ATIME;
 use crate::state::State;
 use crate::state::changed::Changed;
 
@@ -180,7 +176,7 @@ impl Flat {
             {
                 let spare = take_spare(dir, books, &live, known_spare, left)?;
                 let mut prepared =
-                    spare.map_or(Ok(None), |spare| write_into(spare, books, state, &head))?;
+                    spare.map_or(Ok(None), |spare| write_into(dir, spare, books, state, &head))?;
                 if prepared.is_none() {
                     let file = live.reopened(dir, left)?;
                     let copy = |file| copy_live(dir, books, &live, &file, state, &head, left);
@@ -243,7 +239,6 @@ pub(super) enum Prepared {
 
 /// A spare that may be written into, as long as nobody has it open.
 struct Spare {
-    path: PathBuf,
     file: File,
     header: Arc<Header>,
 }
@@ -255,38 +250,24 @@ fn take_spare(
     known: Option<Known>,
     left: &[FileIdentity],
 ) -> io::Result<Option<Spare>> {
-    let mut options = std::fs::OpenOptions::new();
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | NO_ATIME).bits().cast_signed();
-    let path = spare::path(dir);
-    let Ok(file) = options.read(true).write(true).custom_flags(flags).open(&path) else {
-        return Ok(None);
-    };
-    let metadata = file.metadata()?;
-    let identity = FileIdentity::from(&metadata);
-    // With a second name (hard link) it is somebody's copy.
-    let is_ours = metadata.is_file()
-        && metadata.nlink() == 1
-        && metadata.mode() & 0o777 == 0o600
-        && left.contains(&identity);
-    if !is_ours {
-        return Ok(None);
-    }
+    let Some((file, identity)) = spare::reopen(dir, left)? else { return Ok(None) };
     let header = match known.filter(|known| known.identity == identity) {
         Some(known) => Some(known.header),
         None => Header::read(&file)?.map(Arc::new),
     };
     let header = header.filter(|header| {
         header.board_id == live.header.board_id
-            && header.layout.fits(metadata.len())
+            && header.layout.fits(identity.size)
             && header.layout.generation == live.header.layout.generation
             && header.seq < live.header.seq
             && books.knows_since(header.seq)
     });
-    Ok(header.map(|header| Spare { path, file, header }))
+    Ok(header.map(|header| Spare { file, header }))
 }
 
 /// Brings the spare up to date, except its first part; `None` when somebody has it open.
 fn write_into(
+    dir: &Home,
     spare: Spare,
     books: &mut Books,
     state: &State,
@@ -315,7 +296,7 @@ fn write_into(
     // Whoever is about to open it waits until it is valid again.
     lease.keep();
     let head = head[..differs.end.max(1)].to_vec();
-    Ok(Some(Unfinished { path: spare.path, file: spare.file, head, written }))
+    Ok(Some(Unfinished { path: spare::path(dir), file: spare.file, head, written }))
 }
 
 /// The range of `text` that differs from what is in the file at `at`. `there` is a buffer to read

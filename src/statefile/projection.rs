@@ -1,6 +1,7 @@
 //! Keeps the state file up to date.
 
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use fs_err as fs;
@@ -9,6 +10,7 @@ use super::file::{self, FileIdentity, Left};
 use super::flat::{Flat, Live, Prepared, Seen};
 use super::found::{Found, LoadError};
 use super::home::Home;
+use super::lease::{self, Asked};
 use super::load::load;
 use super::slots::read::load_to_write;
 use super::unfinished::Unfinished;
@@ -273,6 +275,9 @@ impl Projection {
         if text.len() as u64 > self.largest_whole {
             return Ok(None);
         }
+        if let Some(file) = write_into_spare(&self.dir, text, left)? {
+            return Ok(Some(file));
+        }
         let mut file = spare::begin(&self.dir, left)?;
         file.write_all(text)?;
         Ok(Some(Unfinished {
@@ -317,4 +322,25 @@ impl Projection {
     pub fn written(&self) -> u64 {
         self.written
     }
+}
+
+/// Writes a whole file, except its first byte, over the spare, which costs less than a new file;
+/// `None` when there is none or somebody has it open.
+fn write_into_spare(
+    dir: &Home,
+    text: &[u8],
+    left: &[FileIdentity],
+) -> io::Result<Option<Unfinished>> {
+    let Some((file, before)) = spare::reopen(dir, left)? else { return Ok(None) };
+    // Until the lease is given back, whoever opens the file waits.
+    let Asked::Granted(lease) = lease::ask(&file) else { return Ok(None) };
+    let (head, rest) = text.split_at(1);
+    file.write_all_at(b" ", 0)?;
+    file.write_all_at(rest, 1)?;
+    if before.size > text.len() as u64 {
+        file.set_len(text.len() as u64)?;
+    }
+    lease.keep();
+    let (path, head) = (spare::path(dir), head.to_vec());
+    Ok(Some(Unfinished { path, file, head, written: rest.len() }))
 }

@@ -4,14 +4,17 @@
 //! has left there is nobody's. Before it is placed, it is noted as left and gets the other name,
 //! the spare's, which is then exchanged with the state file's. So the file under the spare's name
 //! is one that was left or, if a process died right after the exchange or could not move the file
-//! away, one that somebody had saved. Therefore a file there that no projection has left is kept.
+//! away, one that somebody had saved. Therefore a file there that no projection has left is kept, and
+//! one that a projection has left is written into, as long as nobody has it open, see `flat`.
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::OFlags;
 
 use super::file::{FileIdentity, identity};
 use super::found::Found;
@@ -19,6 +22,7 @@ use super::home::FILE_NAME;
 use super::slots::header::Header;
 use super::{displaced, load};
 use crate::clock::boot;
+use crate::private::NO_ATIME;
 
 /// The name of the spare, the file that was in place before.
 pub const NAME: &str = ".mcp-state.json.spare";
@@ -31,6 +35,27 @@ pub(super) fn path(dir: &Path) -> PathBuf {
 /// file's lock.
 pub(super) fn unfinished(dir: &Path) -> PathBuf {
     dir.join(format!(".{FILE_NAME}.tmp"))
+}
+
+/// Opens the spare, if a projection has left it, to write into it as soon as a lease is granted.
+pub(super) fn reopen(
+    dir: &Path,
+    left: &[FileIdentity],
+) -> io::Result<Option<(File, FileIdentity)>> {
+    let mut options = fs::OpenOptions::new();
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | NO_ATIME).bits().cast_signed();
+    let Ok(file) = options.read(true).write(true).custom_flags(flags).open(path(dir)) else {
+        return Ok(None);
+    };
+    let (file, _) = file.into_parts();
+    let metadata = file.metadata()?;
+    let identity = FileIdentity::from(&metadata);
+    // With a second name (hard link) it is somebody's copy.
+    let is_ours = metadata.is_file()
+        && metadata.nlink() == 1
+        && metadata.mode() & 0o777 == 0o600
+        && left.contains(&identity);
+    Ok(is_ours.then_some((file, identity)))
 }
 
 /// Begins a new file, which nobody else has open and which is no link to another. It leaves no

@@ -1,9 +1,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err as fs;
+use rustix::fs::OFlags;
 use serde_json::{Map, Value, json};
 
 use super::super::FILE_NAME;
@@ -438,7 +440,13 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
 
 #[test]
 fn whoever_opens_the_spare_while_it_is_written_waits_until_it_is_valid() {
-    let mut table = Table::new(1);
+    for slots_from in [0, 1 << 20] {
+        let table = Table { slots_from, ..Table::new(1) };
+        waits_until_it_is_valid(table);
+    }
+}
+
+fn waits_until_it_is_valid(mut table: Table) {
     let mut process = table.start(false);
     table.turn(&mut process, 1);
     do_all(&mut table, &mut process, &[json!({"kind": "resumed"}), json!({"kind": "resumed"})]);
@@ -456,6 +464,9 @@ fn whoever_opens_the_spare_while_it_is_written_waits_until_it_is_valid() {
             .open(&path)
     };
     assert_eq!(open().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    let mut start = [0];
+    unplaced.file.file.read_exact_at(&mut start, 0).unwrap();
+    assert_eq!(start, *b" ", "it looks valid");
     process.projection.place(unplaced, found, |_| Ok(())).unwrap();
     table.check(&process);
     open().unwrap();
