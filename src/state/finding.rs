@@ -156,6 +156,10 @@ impl State {
 impl Stored for Discovery {
     type Kept = BTreeMap<Ordinal, Arc<Self>>;
 
+    fn key(state: &State, id: &DiscoveryId) -> Option<Ordinal> {
+        state.findings.ordinals.get(id).copied()
+    }
+
     fn follow(state: &mut State, ordinal: &Ordinal, old: Option<&Self>, new: Option<&Self>) {
         old.inspect(|old| state.findings.remove(*ordinal, old));
         new.inspect(|new| state.findings.add(*ordinal, new));

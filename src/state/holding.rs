@@ -137,6 +137,10 @@ impl State {
 impl Stored for Reservation {
     type Kept = BTreeMap<Ordinal, Arc<Self>>;
 
+    fn key(state: &State, id: &ReservationId) -> Option<Ordinal> {
+        state.holds.reservations.get(id).copied()
+    }
+
     fn follow(state: &mut State, ordinal: &Ordinal, old: Option<&Self>, new: Option<&Self>) {
         state.holds.replace_reservation(*ordinal, old, new);
     }

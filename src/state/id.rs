@@ -49,6 +49,12 @@ macro_rules! id {
             }
         }
 
+        impl From<&str> for $name {
+            fn from(id: &str) -> Self {
+                Self::trusted(id)
+            }
+        }
+
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 &self.0

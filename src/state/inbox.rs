@@ -203,6 +203,10 @@ fn is_about(agent: &Agent, now: Timestamp) -> bool {
 impl Stored for Message {
     type Kept = BTreeMap<Ordinal, Arc<Self>>;
 
+    fn key(state: &State, id: &MessageId) -> Option<Ordinal> {
+        state.mail.ordinal(id)
+    }
+
     fn follow(state: &mut State, ordinal: &Ordinal, old: Option<&Self>, new: Option<&Self>) {
         old.inspect(|old| state.mail.remove(*ordinal, old));
         new.inspect(|new| state.mail.add(*ordinal, new));

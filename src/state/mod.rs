@@ -42,7 +42,8 @@ mod holding;
 pub mod id;
 pub mod inbox;
 mod index;
-mod kinds;
+#[doc(hidden)]
+pub mod kinds;
 #[doc(hidden)]
 pub mod level;
 #[doc(hidden)]
@@ -67,7 +68,8 @@ pub mod run;
 pub mod session;
 pub mod snapshot;
 pub mod standing;
-mod stored;
+#[doc(hidden)]
+pub mod stored;
 mod table;
 pub mod task;
 pub mod time;
@@ -535,6 +537,10 @@ impl State {
 
 impl Stored for Task {
     type Kept = Table<Arc<Self>>;
+
+    fn key(state: &State, id: &TaskId) -> Option<Ordinal> {
+        state.ordinal_of(id)
+    }
 
     fn follow(state: &mut State, ordinal: &Ordinal, old: Option<&Self>, new: Option<&Self>) {
         state.follow_task(*ordinal, old, new);

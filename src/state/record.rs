@@ -22,6 +22,9 @@ pub trait Record: Clone + Debug + PartialEq + Serialize + 'static {
     fn id(&self) -> Option<&Self::Id>;
 }
 
+/// All records of the kind in a document.
+pub type AllOf<R> = <R as Record>::All;
+
 /// What the state finds a record of a kind by: its number in the order of creation, or its id.
 pub type KeyOf<R> = <<R as Record>::All as All<R>>::Key;
 
@@ -35,7 +38,10 @@ pub trait All<R: Record>: Default {
     /// The id of the record with that key, which is `one`.
     fn id<'a>(key: &'a Self::Key, one: Option<&'a R>) -> Option<&'a R::Id>;
 
-    fn of<'a>(records: impl Iterator<Item = (Self::Key, &'a Arc<R>)>) -> Self;
+    /// The key of the record with that id, if an id is a key.
+    fn key(id: &R::Id) -> Option<Self::Key>;
+
+    fn of<'a>(records: impl Iterator<Item = (&'a R::Id, &'a Arc<R>)>) -> Self;
 
     /// The records with their keys; numbers follow on `last`.
     fn keyed(self, last: &mut Ordinal) -> impl Iterator<Item = (Self::Key, Arc<R>)>;
@@ -53,7 +59,11 @@ impl<R: Record> All<R> for Vec<Arc<R>> {
         one?.id()
     }
 
-    fn of<'a>(records: impl Iterator<Item = (Ordinal, &'a Arc<R>)>) -> Self {
+    fn key(_: &R::Id) -> Option<Ordinal> {
+        None
+    }
+
+    fn of<'a>(records: impl Iterator<Item = (&'a R::Id, &'a Arc<R>)>) -> Self {
         records.map(|(_, one)| Arc::clone(one)).collect()
     }
 
@@ -76,8 +86,12 @@ impl<R: Record> All<R> for BTreeMap<R::Id, R> {
         Some(key)
     }
 
-    fn of<'a>(records: impl Iterator<Item = (R::Id, &'a Arc<R>)>) -> Self {
-        records.map(|(id, one)| (id, R::clone(one))).collect()
+    fn key(id: &R::Id) -> Option<R::Id> {
+        Some(id.clone())
+    }
+
+    fn of<'a>(records: impl Iterator<Item = (&'a R::Id, &'a Arc<R>)>) -> Self {
+        records.map(|(id, one)| (id.clone(), R::clone(one))).collect()
     }
 
     fn keyed(self, _: &mut Ordinal) -> impl Iterator<Item = (R::Id, Arc<R>)> {

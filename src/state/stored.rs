@@ -16,7 +16,11 @@ use super::{State, Undo};
 
 /// A kind of record, as the state keeps it.
 pub(super) trait Stored: Record {
-    type Kept: Kept<KeyOf<Self>, Arc<Self>>;
+    type Kept: Kept<Self>;
+
+    fn key(_: &State, id: &Self::Id) -> Option<KeyOf<Self>> {
+        Self::All::key(id)
+    }
 
     /// Updates what follows from the records, after one was added, replaced or removed.
     fn follow(_: &mut State, _key: &KeyOf<Self>, _old: Option<&Self>, _new: Option<&Self>) {}
@@ -38,54 +42,80 @@ impl Stored for Retired {
 }
 
 /// A table of records.
-pub(super) trait Kept<K, V>: Clone + Debug + Default + FromIterator<(K, V)> {
-    fn find(&self, key: &K) -> Option<&V>;
+pub(super) trait Kept<R: Record>:
+    Clone + Debug + Default + FromIterator<(KeyOf<R>, Arc<R>)>
+{
+    fn find(&self, key: &KeyOf<R>) -> Option<&Arc<R>>;
 
     /// Puts a record in its place, or removes it, and returns the one that was there.
-    fn swap(&mut self, key: &K, new: Option<V>) -> Option<V>;
+    fn swap(&mut self, key: &KeyOf<R>, new: Option<Arc<R>>) -> Option<Arc<R>>;
 
-    fn each<'a>(&'a self) -> impl Iterator<Item = (K, &'a V)>
-    where
-        V: 'a;
+    fn each(&self) -> impl DoubleEndedIterator<Item = (&R::Id, &Arc<R>)>;
+
+    fn count(&self) -> usize;
 }
 
-impl<K: Clone + Debug + Ord, V: Clone + Debug> Kept<K, V> for BTreeMap<K, V> {
-    fn find(&self, key: &K) -> Option<&V> {
+impl<R: Record> Kept<R> for BTreeMap<KeyOf<R>, Arc<R>> {
+    fn find(&self, key: &KeyOf<R>) -> Option<&Arc<R>> {
         self.get(key)
     }
 
-    fn swap(&mut self, key: &K, new: Option<V>) -> Option<V> {
+    fn swap(&mut self, key: &KeyOf<R>, new: Option<Arc<R>>) -> Option<Arc<R>> {
         match new {
             Some(new) => self.insert(key.clone(), new),
             None => self.remove(key),
         }
     }
 
-    fn each<'a>(&'a self) -> impl Iterator<Item = (K, &'a V)>
-    where
-        V: 'a,
-    {
-        self.iter().map(|(key, one)| (key.clone(), one))
+    fn each(&self) -> impl DoubleEndedIterator<Item = (&R::Id, &Arc<R>)> {
+        self.iter().filter_map(|(key, one)| Some((R::All::id(key, Some(one))?, one)))
+    }
+
+    fn count(&self) -> usize {
+        self.len()
     }
 }
 
-impl<V: Clone + Debug> Kept<Ordinal, V> for Table<V> {
-    fn find(&self, key: &Ordinal) -> Option<&V> {
+impl<R: Record<All = Vec<Arc<R>>>> Kept<R> for Table<Arc<R>> {
+    fn find(&self, key: &Ordinal) -> Option<&Arc<R>> {
         self.get(*key)
     }
 
-    fn swap(&mut self, key: &Ordinal, new: Option<V>) -> Option<V> {
+    fn swap(&mut self, key: &Ordinal, new: Option<Arc<R>>) -> Option<Arc<R>> {
         match new {
             Some(new) => self.insert(*key, new),
             None => self.remove(*key),
         }
     }
 
-    fn each<'a>(&'a self) -> impl Iterator<Item = (Ordinal, &'a V)>
-    where
-        V: 'a,
-    {
-        self.iter()
+    fn each(&self) -> impl DoubleEndedIterator<Item = (&R::Id, &Arc<R>)> {
+        self.values().filter_map(|one| Some((one.id()?, one)))
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
+
+/// A kind of record, for what shows the state kind by kind.
+pub trait Kind: Record {
+    fn find<'s>(state: &'s State, id: &Self::Id) -> Option<&'s Arc<Self>>;
+    /// Records with their ids: those of lists in order of creation, others by id.
+    fn each(state: &State) -> impl DoubleEndedIterator<Item = (&Self::Id, &Arc<Self>)>;
+    fn count(state: &State) -> usize;
+}
+
+impl<R: Listed> Kind for R {
+    fn find<'s>(state: &'s State, id: &R::Id) -> Option<&'s Arc<R>> {
+        R::kept(&state.records).find(&R::key(state, id)?)
+    }
+
+    fn each(state: &State) -> impl DoubleEndedIterator<Item = (&R::Id, &Arc<R>)> {
+        R::kept(&state.records).each()
+    }
+
+    fn count(state: &State) -> usize {
+        R::kept(&state.records).count()
     }
 }
 

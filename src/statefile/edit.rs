@@ -125,11 +125,7 @@ impl Edited {
                 }
                 "tasks" => found.tasks(base, from, to),
                 // An older version, which knew none, has left them out.
-                "messages" if to.is_null() && base.messages.is_empty() => {}
-                "workflows" if to.is_null() && base.workflows.is_empty() => {}
-                "checkpoints" if to.is_null() && base.checkpoints.is_empty() => {}
-                "reservations" if to.is_null() && base.reservations.is_empty() => {}
-                "sessions" if to.is_null() && base.sessions.is_empty() => {}
+                _ if to.is_null() && is_empty(from) => {}
                 "reservations" => found.untouched("reservations", from, &in_order(to)),
                 _ => found.untouched(&printable(key), from, to),
             }
@@ -139,6 +135,10 @@ impl Edited {
         }
         if found.offences.is_empty() { Ok(found.edit) } else { Err(found.offences) }
     }
+}
+
+fn is_empty(section: &Value) -> bool {
+    section.as_array().is_some_and(Vec::is_empty) || section.as_object().is_some_and(Map::is_empty)
 }
 
 /// The reasons as the file beside a rejected edit gives them.

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::derived::{TASK, TITLE, sum_of_title};
 use super::rendering::Rendering;
+use super::slots::layout::Field;
 
 const INDENTATION: &str = "\n    ";
 
@@ -18,6 +19,12 @@ pub(super) enum Shape {
     List,
     /// An object by id.
     Map,
+}
+
+impl Shape {
+    pub(super) fn of(field: Field) -> Self {
+        if field.is_map() { Self::Map } else { Self::List }
+    }
 }
 
 /// One field of the document that holds many entities.

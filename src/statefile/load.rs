@@ -16,11 +16,13 @@ use super::home::Home;
 use super::plan::sum_of_board;
 use super::rendering::{contribution, hex, sum_of};
 use super::slots::header::Header;
-use super::slots::layout::Layout;
+use super::slots::layout::{Field, Layout};
 use super::{derived, older};
 use crate::bom;
 use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
+use crate::state::kinds::kinds;
+use crate::state::record::All;
 
 /// The largest file that is read, in bytes: more than a board grows to. A million tasks of a page
 /// each have 2 GB.
@@ -111,6 +113,16 @@ pub(super) struct Orders {
     tasks: Vec<Order>,
     #[serde(default)]
     pub reservations: Vec<Order>,
+}
+
+impl Orders {
+    fn of(&self, field: Field) -> &[Order] {
+        match field {
+            Field::Task => &self.tasks,
+            Field::Reservation => &self.reservations,
+            _ => &[],
+        }
+    }
 }
 
 #[derive(Debug, Deserialize, PartialEq)]
@@ -213,52 +225,30 @@ pub(super) fn is_checksum(stated: &str, board: &Board, others: u128) -> io::Resu
         || stated == hex(others.wrapping_add(sum_of("board", "", board)?)))
 }
 
-/// The entities' part of the checksum. `note` is given the number of each before its order is
-/// counted in.
-pub(super) fn numbers(
-    document: &Document,
-    orders: &Orders,
-    mut note: impl FnMut(Entity, u128),
-) -> io::Result<u128> {
-    let mut total = 0_u128;
-    let mut add = |entity: Entity, sum: io::Result<u128>, order: u64| -> io::Result<()> {
-        let sum = sum?;
-        total = total.wrapping_add(contribution(sum, order));
-        note(entity, sum);
-        Ok(())
+macro_rules! numbers {
+    ($($(#[$meta:meta])* $field:ident: $module:ident::$kind:ident,)*) => {
+        /// The entities' part of the checksum. `note` is given the number of each before its order
+        /// is counted in.
+        pub(super) fn numbers(
+            document: &Document,
+            orders: &Orders,
+            mut note: impl FnMut(Entity, u128),
+        ) -> io::Result<u128> {
+            let mut total = 0_u128;
+            $(
+                let of_kind = in_turn(orders.of(Field::$kind));
+                for ((id, one), order) in document.$field.each().zip(of_kind) {
+                    let key = if Field::$kind.is_map() { id.as_str() } else { "" };
+                    let sum = sum_of(Field::$kind.name(), key, one)?;
+                    total = total.wrapping_add(contribution(sum, order));
+                    note(Entity::$kind(id.clone()), sum);
+                }
+            )*
+            Ok(total)
+        }
     };
-    for (task, order) in document.tasks.iter().zip(in_turn(&orders.tasks)) {
-        add(Entity::Task(task.id.clone()), sum_of("tasks", "", task), order)?;
-    }
-    for (id, agent) in &document.agents {
-        add(Entity::Agent(id.clone()), sum_of("agents", id.as_str(), agent), 0)?;
-    }
-    for one in &document.discoveries {
-        add(Entity::Discovery(one.id.clone()), sum_of("discoveries", "", one), 0)?;
-    }
-    for one in &document.messages {
-        add(Entity::Message(one.id.clone()), sum_of("messages", "", one), 0)?;
-    }
-    for (one, order) in document.reservations.iter().zip(in_turn(&orders.reservations)) {
-        add(Entity::Reservation(one.id.clone()), sum_of("reservations", "", one), order)?;
-    }
-    for (id, one) in &document.participants {
-        add(Entity::Participant(id.clone()), sum_of("participants", id.as_str(), one), 0)?;
-    }
-    for (id, one) in &document.retired {
-        add(Entity::Retired(id.clone()), sum_of("retired", id.as_str(), one), 0)?;
-    }
-    for (id, one) in &document.sessions {
-        add(Entity::Session(id.clone()), sum_of("sessions", id.as_str(), one), 0)?;
-    }
-    for (id, one) in &document.workflows {
-        add(Entity::Workflow(id.clone()), sum_of("workflows", id.as_str(), one), 0)?;
-    }
-    for (id, one) in &document.checkpoints {
-        add(Entity::Checkpoint(id.clone()), sum_of("checkpoints", id.as_str(), one), 0)?;
-    }
-    Ok(total)
 }
+kinds!(numbers);
 
 /// The orders, followed by 0 for each entity of a file that has none.
 fn in_turn(orders: &[Order]) -> impl Iterator<Item = u64> {

@@ -305,7 +305,7 @@ fn entities_that_are_gone_are_forgotten() {
     record(&mut state, r#"{"kind":"cancelled","task":"t2"}"#);
     retire_first_task(&mut state);
     whole.render(&state).unwrap();
-    assert_eq!((whole.tasks.len(), whole.retired.len()), (0, 2));
+    assert_eq!((whole.sections.tasks.len(), whole.sections.retired.len()), (0, 2));
 }
 
 #[test]
@@ -366,7 +366,8 @@ fn tasks_are_the_same_however_many_threads_read_them() {
     document.tasks.extend(more.map(Arc::new));
     let bytes = flat_text(&State::from_document(document));
     let header = slots::header::Header::parse(&bytes).unwrap();
-    let (start, end) = (header.layout.tasks.start as usize, header.layout.tasks.end as usize);
+    let tasks = header.layout.span(slots::layout::Field::Task);
+    let (start, end) = (tasks.start as usize, tasks.end as usize);
     let read = |count| slots::read::read_tasks(&bytes[start..end], start as u64, count).unwrap();
     let one = read(1);
     assert_eq!(one.all.len(), 101);

@@ -14,83 +14,83 @@ use super::derived::{self, Derived};
 use super::fragment::{Section, Shape, Sums};
 use super::plan::{Plan, short};
 use super::rendering::{Rendering, hex};
+use super::slots::layout::{BEFORE_PLAN, FIELDS, Field};
 use crate::state::State;
-use crate::state::agent::{Agent, Participant};
-use crate::state::discovery::Discovery;
-use crate::state::document::{Board, Retired};
-use crate::state::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
-    WorkflowId,
-};
-use crate::state::message::Message;
-use crate::state::reservation::Reservation;
-use crate::state::session::Session;
-use crate::state::task::Task;
-use crate::state::workflow::{Checkpoint, Workflow};
+use crate::state::document::Board;
+use crate::state::kinds::kinds;
+use crate::state::record::Record;
+use crate::state::stored::Kind;
 
 /// Fields of the board that are not in the part of its small ones: the long ones, and those at the
 /// end.
 const ELSEWHERE: [&str; 5] = ["goal", "master_plan", "schema_version", "board_id", "seq"];
 
+macro_rules! sections {
+    ($($(#[$meta:meta])* $field:ident: $module:ident::$kind:ident,)*) => {
+        #[derive(Debug)]
+        pub(super) struct Sections {
+            $(pub(super) $field: Section<
+                <crate::state::$module::$kind as Record>::Id,
+                crate::state::$module::$kind,
+            >,)*
+        }
+
+        impl Sections {
+            fn new() -> Self {
+                Self { $($field: Section::new(Field::$kind.name(), Shape::of(Field::$kind)),)* }
+            }
+
+            fn write(
+                &mut self,
+                field: Field,
+                text: &mut Vec<u8>,
+                state: &State,
+            ) -> io::Result<Sums> {
+                match field {
+                    $(Field::$kind => {
+                        self.$field.write(text, crate::state::$module::$kind::each(state))
+                    })*
+                }
+            }
+        }
+    };
+}
+kinds!(sections);
+
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub(super) tasks: Section<TaskId, Task>,
-    agents: Section<AgentId, Agent>,
-    discoveries: Section<DiscoveryId, Discovery>,
-    messages: Section<MessageId, Message>,
-    reservations: Section<ReservationId, Reservation>,
-    participants: Section<ParticipantId, Participant>,
-    pub(super) retired: Section<TaskId, Retired>,
-    sessions: Section<SessionId, Session>,
-    workflows: Section<WorkflowId, Workflow>,
-    checkpoints: Section<CheckpointId, Checkpoint>,
+    pub(super) sections: Sections,
     plan: Option<Plan>,
     pub(super) text: Vec<u8>,
 }
 
 impl Whole {
     pub(super) fn new() -> Self {
-        Self {
-            tasks: Section::new("tasks", Shape::List),
-            agents: Section::new("agents", Shape::Map),
-            discoveries: Section::new("discoveries", Shape::List),
-            messages: Section::new("messages", Shape::List),
-            reservations: Section::new("reservations", Shape::List),
-            participants: Section::new("participants", Shape::Map),
-            retired: Section::new("retired", Shape::Map),
-            sessions: Section::new("sessions", Shape::Map),
-            workflows: Section::new("workflows", Shape::Map),
-            checkpoints: Section::new("checkpoints", Shape::Map),
-            plan: None,
-            text: Vec::new(),
-        }
+        Self { sections: Sections::new(), plan: None, text: Vec::new() }
     }
 
     pub(super) fn render(&mut self, state: &State) -> io::Result<&[u8]> {
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
         let small = Rendering::of(&short(state.board()))?;
         let derived = Derived::of(state)?;
-        let (text, agents) = (&mut self.text, state.agents());
+        let text = &mut self.text;
         text.clear();
         text.push(b'{');
         text.extend_from_slice(&plan.goal);
         derived.push(text);
-        let agents = agents.map(|agent| (&agent.id, agent, derived::title(state, agent)));
         let mut sums = Sums { state: plan.sum_with(&small), derived: derived.sum() };
-        sums = sums.and(self.agents.write_titled(text, agents)?);
-        sums = sums.and(self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?);
-        sums =
-            sums.and(self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?);
-        sums = sums.and(self.messages.write(text, state.messages().map(|one| (&one.id, one)))?);
-        text.extend_from_slice(&plan.plan);
-        sums = sums
-            .and(self.reservations.write(text, state.reservations().map(|one| (&one.id, one)))?);
-        sums = sums.and(self.sessions.write(text, state.sessions().map(|one| (&one.id, one)))?);
-        sums = sums.and(self.workflows.write(text, state.workflows().map(|one| (&one.id, one)))?);
-        sums = sums.and(self.checkpoints.write(text, state.checkpoints())?);
-        sums = sums
-            .and(self.participants.write(text, state.participants().map(|one| (&one.id, one)))?);
-        sums = sums.and(self.retired.write(text, state.retired())?);
+        for field in FIELDS {
+            sums = sums.and(if field == Field::Agent {
+                let agents = state.agents();
+                let titled = agents.map(|one| (&one.id, one, derived::title(state, one)));
+                self.sections.agents.write_titled(text, titled)?
+            } else {
+                self.sections.write(field, text, state)?
+            });
+            if field == BEFORE_PLAN {
+                text.extend_from_slice(&plan.plan);
+            }
+        }
         push_small(&small, text)?;
         text.extend_from_slice(&plan.spent);
         push_end(state.board(), sums, text)?;

@@ -158,7 +158,7 @@ impl Books {
         if !header.layout.fits(bytes.len() as u64) {
             return Ok(None);
         }
-        for field in FIELDS.into_iter().filter(|field| *field != Field::Tasks) {
+        for field in FIELDS.into_iter().filter(|field| *field != Field::Task) {
             let Span { start, end, .. } = header.layout.span(field);
             let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
                 return Ok(None);
@@ -172,10 +172,10 @@ impl Books {
             books.slots[field as usize].advance();
         }
         let mut of_tasks = tasks.sums.into_iter();
-        if !books.place(Field::Tasks, tasks.found, |_| of_tasks.next().map(Sums::of_state))? {
+        if !books.place(Field::Task, tasks.found, |_| of_tasks.next().map(Sums::of_state))? {
             return Ok(None);
         }
-        books.slots[Field::Tasks as usize].advance();
+        books.slots[Field::Task as usize].advance();
         for (id, title) in titles {
             if let Some(entry) = books.entries.get_mut(&Entity::Agent(id.clone())) {
                 entry.sums.derived = *title;
@@ -412,9 +412,9 @@ impl Books {
 
     /// Whether the file has as many entities of each kind as the state.
     fn counts_agree(&self, state: &State) -> bool {
-        let counts = FIELDS.map(|field| count(field, state));
-        self.slots.iter().zip(counts).all(|(slots, count)| slots.live == count)
-            && self.entries.len() == counts.iter().sum::<usize>()
+        let counts = FIELDS.map(|field| (field, count(field, state)));
+        counts.iter().all(|(field, count)| self.slots[*field as usize].live == *count)
+            && self.entries.len() == counts.iter().map(|(_, count)| count).sum::<usize>()
     }
 
     fn is_worn(&self, layout: &Layout, plan: &Plan) -> bool {

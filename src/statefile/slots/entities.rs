@@ -5,11 +5,13 @@ use std::io;
 
 use serde::Serialize;
 
-use super::layout::Field;
+use super::layout::{FIELDS, Field};
 use super::slot::ORDER;
 use crate::state::State;
 use crate::state::agent::Agent;
 use crate::state::changed::Entity;
+use crate::state::kinds::kinds;
+use crate::state::stored::Kind;
 use crate::statefile::derived;
 use crate::statefile::fragment::Sums;
 use crate::statefile::rendering::Rendering;
@@ -42,38 +44,47 @@ impl Rendered {
     }
 }
 
-/// Renders an entity; `None` when the state does not have it any more.
-pub(super) fn rendering_of(entity: &Entity, state: &State) -> io::Result<Option<Rendered>> {
-    match entity {
-        Entity::Agent(id) => {
-            state.agent(id).map(|agent| Rendered::of_agent(agent, state)).transpose()
+macro_rules! entities {
+    ($($(#[$meta:meta])* $field:ident: $module:ident::$kind:ident,)*) => {
+        /// Renders an entity; `None` when the state does not have it any more.
+        pub(super) fn rendering_of(entity: &Entity, state: &State) -> io::Result<Option<Rendered>> {
+            if let Entity::Agent(id) = entity {
+                return state.agent(id).map(|agent| Rendered::of_agent(agent, state)).transpose();
+            }
+            match entity {
+                $(Entity::$kind(id) => {
+                    let one = crate::state::$module::$kind::find(state, id);
+                    one.map(Rendered::of).transpose()
+                })*
+            }
         }
-        Entity::Checkpoint(id) => state.checkpoint(id).map(Rendered::of).transpose(),
-        Entity::Discovery(id) => state.discovery(id).map(Rendered::of).transpose(),
-        Entity::Message(id) => state.message(id).map(Rendered::of).transpose(),
-        Entity::Participant(id) => state.participant(id).map(Rendered::of).transpose(),
-        Entity::Reservation(id) => state.reservation(id).map(Rendered::of).transpose(),
-        Entity::Retired(id) => state.retired_task(id).map(Rendered::of).transpose(),
-        Entity::Session(id) => state.session(id).map(Rendered::of).transpose(),
-        Entity::Task(id) => state.task(id).map(Rendered::of).transpose(),
-        Entity::Workflow(id) => state.workflow(id).map(Rendered::of).transpose(),
-    }
-}
 
-/// The entity's key, if its field is a map.
-fn key(entity: &Entity) -> Option<&str> {
-    match entity {
-        Entity::Agent(id) => Some(id.as_str()),
-        Entity::Checkpoint(id) => Some(id.as_str()),
-        Entity::Participant(id) => Some(id.as_str()),
-        Entity::Retired(id) => Some(id.as_str()),
-        Entity::Session(id) => Some(id.as_str()),
-        Entity::Workflow(id) => Some(id.as_str()),
-        Entity::Discovery(_) | Entity::Message(_) | Entity::Reservation(_) | Entity::Task(_) => {
-            None
+        /// The entity's key, if its field is a map.
+        fn key(entity: &Entity) -> Option<&str> {
+            let id = match entity {
+                $(Entity::$kind(id) => id.as_str(),)*
+            };
+            Field::of(entity).is_map().then_some(id)
         }
-    }
+
+        /// The entities of a field, the last in the file first.
+        fn from_the_last(field: Field, state: &State) -> Box<dyn Iterator<Item = Entity> + '_> {
+            match field {
+                $(Field::$kind => {
+                    let all = crate::state::$module::$kind::each(state);
+                    Box::new(all.rev().map(|(id, _)| Entity::$kind(id.clone())))
+                })*
+            }
+        }
+
+        pub(super) fn count(field: Field, state: &State) -> usize {
+            match field {
+                $(Field::$kind => crate::state::$module::$kind::count(state),)*
+            }
+        }
+    };
 }
+kinds!(entities);
 
 /// The entity's text, with its order as the first field, if it has one.
 pub(super) fn text_of(rendered: &Rendered, entity: &Entity, order: u64) -> io::Result<String> {
@@ -86,41 +97,9 @@ pub(super) fn text_of(rendered: &Rendered, entity: &Entity, order: u64) -> io::R
 
 /// The entities of a field, in the order in which the file shows them.
 pub(super) fn entities(field: Field, state: &State) -> Vec<Entity> {
-    match field {
-        Field::Agents => state.agents().map(|one| Entity::Agent(one.id.clone())).collect(),
-        Field::Checkpoints => {
-            state.checkpoints().map(|(id, _)| Entity::Checkpoint(id.clone())).collect()
-        }
-        Field::Discoveries => {
-            state.discoveries().map(|one| Entity::Discovery(one.id.clone())).collect()
-        }
-        Field::Messages => state.messages().map(|one| Entity::Message(one.id.clone())).collect(),
-        Field::Participants => {
-            state.participants().map(|one| Entity::Participant(one.id.clone())).collect()
-        }
-        Field::Reservations => {
-            state.reservations().map(|one| Entity::Reservation(one.id.clone())).collect()
-        }
-        Field::Retired => state.retired().map(|(id, _)| Entity::Retired(id.clone())).collect(),
-        Field::Sessions => state.sessions().map(|one| Entity::Session(one.id.clone())).collect(),
-        Field::Tasks => state.tasks().map(|one| Entity::Task(one.id.clone())).collect(),
-        Field::Workflows => state.workflows().map(|one| Entity::Workflow(one.id.clone())).collect(),
-    }
-}
-
-pub(super) fn count(field: Field, state: &State) -> usize {
-    match field {
-        Field::Agents => state.agents().size_hint().0,
-        Field::Checkpoints => state.checkpoints().len(),
-        Field::Discoveries => state.discoveries().len(),
-        Field::Messages => state.messages().len(),
-        Field::Participants => state.participants().size_hint().0,
-        Field::Reservations => state.reservations().len(),
-        Field::Retired => state.retired().size_hint().0,
-        Field::Sessions => state.sessions().len(),
-        Field::Tasks => state.live_tasks(),
-        Field::Workflows => state.workflows().len(),
-    }
+    let mut all: Vec<_> = from_the_last(field, state).collect();
+    all.reverse();
+    all
 }
 
 /// The `new` entities, those of lists oldest first. They are the last in the state's lists: nothing
@@ -129,18 +108,12 @@ pub(super) fn by_creation<'a>(state: &State, new: impl Iterator<Item = &'a Entit
     let (mut maps, lists): (Vec<_>, Vec<_>) =
         new.cloned().partition(|entity| Field::of(entity).is_map());
     let lists: BTreeSet<_> = lists.into_iter().collect();
-    let count = |field| lists.iter().filter(|entity| Field::of(entity) == field).count();
-    let tasks = state.tasks().rev().map(|one| Entity::Task(one.id.clone()));
-    let tasks = tasks.filter(|entity| lists.contains(entity)).take(count(Field::Tasks));
-    let discoveries = state.discoveries().rev().map(|one| Entity::Discovery(one.id.clone()));
-    let discoveries =
-        discoveries.filter(|entity| lists.contains(entity)).take(count(Field::Discoveries));
-    let messages = state.messages().rev().map(|one| Entity::Message(one.id.clone()));
-    let messages = messages.filter(|entity| lists.contains(entity)).take(count(Field::Messages));
-    let reservations = state.reservations().rev().map(|one| Entity::Reservation(one.id.clone()));
-    let reservations =
-        reservations.filter(|entity| lists.contains(entity)).take(count(Field::Reservations));
-    let mut found: Vec<_> = tasks.chain(discoveries).chain(messages).chain(reservations).collect();
+    let new_of = |field: Field| {
+        let count = lists.iter().filter(|entity| Field::of(entity) == field).count();
+        from_the_last(field, state).filter(|entity| lists.contains(entity)).take(count)
+    };
+    let fields = FIELDS.into_iter().filter(|field| !field.is_map());
+    let mut found: Vec<_> = fields.flat_map(new_of).collect();
     found.reverse();
     maps.append(&mut found);
     maps

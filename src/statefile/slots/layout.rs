@@ -1,84 +1,85 @@
 //! The layout of a flat file, as its own `layout` field states it.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::state::changed::Entity;
-use crate::state::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
-    WorkflowId,
+use crate::state::kinds::kinds;
+use crate::state::record::{All, AllOf, Record};
+
+macro_rules! fields {
+    ($($(#[$meta:meta])* $field:ident: $module:ident::$kind:ident,)*) => {
+        /// The fields that hold entities.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum Field {
+            $($kind,)*
+        }
+
+        const ALL: [Field; [$(Field::$kind),*].len()] = [$(Field::$kind),*];
+
+        impl Field {
+            pub(crate) fn of(entity: &Entity) -> Self {
+                match entity {
+                    $(Entity::$kind(_) => Self::$kind,)*
+                }
+            }
+
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => crate::state::$module::$kind::FIELD,)*
+                }
+            }
+
+            /// Whether the field is an object by id, and not a list.
+            pub(crate) fn is_map(self) -> bool {
+                match self {
+                    $(Self::$kind => !AllOf::<crate::state::$module::$kind>::IS_LIST,)*
+                }
+            }
+
+            pub(super) fn entity(self, id: &str) -> Entity {
+                match self {
+                    $(Self::$kind => Entity::$kind(id.into()),)*
+                }
+            }
+        }
+    };
+}
+kinds!(fields);
+
+/// The fields in the order in which the file has them: the agents come first, and what few look for
+/// comes last.
+pub(crate) const FIELDS: [Field; ALL.len()] = {
+    let (mut fields, mut filled, mut turn) = (ALL, 0, 0);
+    while turn < 3 {
+        let mut next = 0;
+        while next < ALL.len() {
+            let its_turn = match ALL[next] {
+                Field::Agent => 0,
+                Field::Participant | Field::Retired => 2,
+                _ => 1,
+            };
+            if its_turn == turn {
+                fields[filled] = ALL[next];
+                filled += 1;
+            }
+            next += 1;
+        }
+        turn += 1;
+    }
+    fields
 };
 
-/// The fields that hold entities, in the order in which the file has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Field {
-    Agents,
-    Tasks,
-    Discoveries,
-    Messages,
-    Reservations,
-    Sessions,
-    Workflows,
-    Checkpoints,
-    Participants,
-    Retired,
-}
-
-pub(crate) const FIELDS: [Field; 10] = [
-    Field::Agents,
-    Field::Tasks,
-    Field::Discoveries,
-    Field::Messages,
-    Field::Reservations,
-    Field::Sessions,
-    Field::Workflows,
-    Field::Checkpoints,
-    Field::Participants,
-    Field::Retired,
-];
-
 /// The field behind which the plan stands.
-pub(crate) const BEFORE_PLAN: Field = Field::Messages;
+pub(crate) const BEFORE_PLAN: Field = Field::Message;
 
 impl Field {
-    pub(crate) fn of(entity: &Entity) -> Self {
-        match entity {
-            Entity::Agent(_) => Self::Agents,
-            Entity::Checkpoint(_) => Self::Checkpoints,
-            Entity::Discovery(_) => Self::Discoveries,
-            Entity::Message(_) => Self::Messages,
-            Entity::Participant(_) => Self::Participants,
-            Entity::Reservation(_) => Self::Reservations,
-            Entity::Retired(_) => Self::Retired,
-            Entity::Session(_) => Self::Sessions,
-            Entity::Task(_) => Self::Tasks,
-            Entity::Workflow(_) => Self::Workflows,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Agents => "agents",
-            Self::Checkpoints => "checkpoints",
-            Self::Discoveries => "discoveries",
-            Self::Messages => "messages",
-            Self::Participants => "participants",
-            Self::Reservations => "reservations",
-            Self::Retired => "retired",
-            Self::Sessions => "sessions",
-            Self::Tasks => "tasks",
-            Self::Workflows => "workflows",
-        }
-    }
-
-    /// Whether the field is an object by id, and not a list.
-    pub(crate) fn is_map(self) -> bool {
-        !matches!(self, Self::Discoveries | Self::Messages | Self::Reservations | Self::Tasks)
-    }
-
     /// Whether the field is a list whose entities may outgrow their slots, so that they carry their
     /// order.
     pub(crate) fn has_order(self) -> bool {
-        matches!(self, Self::Reservations | Self::Tasks)
+        matches!(self, Self::Reservation | Self::Task)
     }
 
     pub(crate) fn opening(self) -> String {
@@ -92,21 +93,6 @@ impl Field {
             (true, false) => "\n  },",
             (false, true) => "],",
             (false, false) => "\n  ],",
-        }
-    }
-
-    pub(super) fn entity(self, id: &str) -> Entity {
-        match self {
-            Self::Agents => Entity::Agent(AgentId::trusted(id)),
-            Self::Checkpoints => Entity::Checkpoint(CheckpointId::trusted(id)),
-            Self::Discoveries => Entity::Discovery(DiscoveryId::trusted(id)),
-            Self::Messages => Entity::Message(MessageId::trusted(id)),
-            Self::Participants => Entity::Participant(ParticipantId::trusted(id)),
-            Self::Reservations => Entity::Reservation(ReservationId::trusted(id)),
-            Self::Retired => Entity::Retired(TaskId::trusted(id)),
-            Self::Sessions => Entity::Session(SessionId::trusted(id)),
-            Self::Tasks => Entity::Task(TaskId::trusted(id)),
-            Self::Workflows => Entity::Workflow(WorkflowId::trusted(id)),
         }
     }
 }
@@ -127,23 +113,29 @@ pub(crate) struct Layout {
     pub plan: u64,
     /// Length of the part behind the last slots: the board's other fields.
     pub spent: u64,
-    pub agents: Span,
-    /// Like the messages, reservations, sessions and workflows, missing from a file of a version
-    /// that had none, which is therefore rearranged.
-    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
-    pub checkpoints: Span,
-    pub discoveries: Span,
-    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
-    pub messages: Span,
-    pub participants: Span,
-    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
-    pub reservations: Span,
-    pub retired: Span,
-    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
-    pub sessions: Span,
-    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
-    pub workflows: Span,
-    pub tasks: Span,
+    #[serde(flatten)]
+    pub spans: Spans,
+}
+
+/// The slots of each field. One that is missing in a file, because its version had no such field,
+/// is nowhere; the file is then rearranged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spans([Span; ALL.len()]);
+
+impl Serialize for Spans {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = ALL;
+        fields.sort_by_key(|field| (*field == Field::Task, field.name()));
+        let spans = fields.into_iter().map(|field| (field.name(), self.0[field as usize]));
+        serializer.collect_map(spans.filter(|(_, span)| *span != Span::default()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Spans {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spans = BTreeMap::<Cow<'_, str>, Span>::deserialize(deserializer)?;
+        Ok(Self(ALL.map(|field| spans.get(field.name()).copied().unwrap_or_default())))
+    }
 }
 
 /// Slots from `start` to `end`, then the field's closing bracket, and room for more up to `limit`.
@@ -152,12 +144,6 @@ pub(crate) struct Span {
     pub start: u64,
     pub end: u64,
     pub limit: u64,
-}
-
-impl Span {
-    fn is_nowhere(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl Layout {
@@ -172,47 +158,16 @@ impl Layout {
             head: u64::MAX,
             plan: u64::MAX,
             spent: u64::MAX,
-            agents: anywhere,
-            checkpoints: anywhere,
-            discoveries: anywhere,
-            messages: anywhere,
-            participants: anywhere,
-            reservations: anywhere,
-            retired: anywhere,
-            sessions: anywhere,
-            workflows: anywhere,
-            tasks: anywhere,
+            spans: Spans([anywhere; ALL.len()]),
         }
     }
 
     pub(crate) fn span(&self, field: Field) -> Span {
-        match field {
-            Field::Agents => self.agents,
-            Field::Checkpoints => self.checkpoints,
-            Field::Discoveries => self.discoveries,
-            Field::Messages => self.messages,
-            Field::Participants => self.participants,
-            Field::Reservations => self.reservations,
-            Field::Retired => self.retired,
-            Field::Sessions => self.sessions,
-            Field::Tasks => self.tasks,
-            Field::Workflows => self.workflows,
-        }
+        self.spans.0[field as usize]
     }
 
     pub(super) fn set_span(&mut self, field: Field, span: Span) {
-        match field {
-            Field::Agents => self.agents = span,
-            Field::Checkpoints => self.checkpoints = span,
-            Field::Discoveries => self.discoveries = span,
-            Field::Messages => self.messages = span,
-            Field::Participants => self.participants = span,
-            Field::Reservations => self.reservations = span,
-            Field::Retired => self.retired = span,
-            Field::Sessions => self.sessions = span,
-            Field::Tasks => self.tasks = span,
-            Field::Workflows => self.workflows = span,
-        }
+        self.spans.0[field as usize] = span;
     }
 
     /// Extends the slots of `field` by `length` bytes, and returns where those are; `None` when there
@@ -238,7 +193,7 @@ impl Layout {
     }
 
     pub(crate) fn rest_at(&self) -> u64 {
-        self.span(Field::Retired).limit
+        self.span(FIELDS[FIELDS.len() - 1]).limit
     }
 
     /// The offset of the last part, which tells whose file it is.
@@ -256,5 +211,26 @@ impl Layout {
             (is_next && closed <= limit).then(|| limit.checked_add(behind)).flatten()
         });
         end.and_then(|end| end.checked_add(self.spent)).is_some_and(|end| end < size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_is_written_as_it_always_was() {
+        let layout = Layout::anywhere(1, "boot");
+        let text = serde_json::to_string(&layout).unwrap();
+        let keys: Vec<_> = text.split('"').filter(|word| word.len() > 4).collect();
+        let expected = "generation next_order agents checkpoints discoveries messages participants \
+                        reservations retired sessions workflows tasks";
+        let keys: Vec<_> = keys.into_iter().filter(|key| expected.contains(key)).collect();
+        assert_eq!(keys.join(" "), expected);
+        let mut older = layout.clone();
+        older.set_span(Field::Session, Span::default());
+        let text = serde_json::to_string(&older).unwrap();
+        assert!(!text.contains("sessions"), "{text}");
+        assert_eq!(serde_json::from_str::<Layout>(&text).unwrap(), older);
     }
 }

@@ -35,13 +35,13 @@ pub(crate) fn load_to_write(dir: &Home) -> Result<Option<(Found, Option<Books>)>
 /// other file, which must be read as a whole to see what it is.
 pub(crate) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
     let header = Header::parse(bytes)?;
-    let Span { start, end, .. } = header.layout.tasks;
+    let Span { start, end, .. } = header.layout.span(Field::Task);
     let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
     if !header.layout.fits(bytes.len() as u64) {
         return None;
     }
     let mut rest = bytes[..start].to_vec();
-    if !rest.ends_with(Field::Tasks.opening().as_bytes()) {
+    if !rest.ends_with(Field::Task.opening().as_bytes()) {
         return None;
     }
     rest.extend_from_slice(&bytes[end..]);
@@ -128,7 +128,7 @@ fn parts(bytes: &[u8], count: usize) -> Vec<Range<usize>> {
 
 /// Reads one part, into lists with room for as many tasks as `shares` parts of its size have.
 fn read_part(bytes: &[u8], at: u64, shares: usize) -> Option<Tasks> {
-    let found = slot::slots(Field::Tasks, bytes, at)?;
+    let found = slot::slots(Field::Task, bytes, at)?;
     let room = found.len() * shares;
     let (all, orders, sums) =
         (Vec::with_capacity(room), Vec::with_capacity(room), Vec::with_capacity(room));

@@ -68,20 +68,15 @@ pub(crate) fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
 
 fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
     let text = slot.get(FIRST.len()..)?;
-    let (id, order) = match field {
-        Field::Agents
-        | Field::Checkpoints
-        | Field::Participants
-        | Field::Retired
-        | Field::Sessions
-        | Field::Workflows => (text, 0),
-        Field::Discoveries | Field::Messages => (text.strip_prefix(b"{\n      \"id\": ")?, 0),
-        Field::Reservations | Field::Tasks => {
-            let text = text.strip_prefix(b"{")?.strip_prefix(ORDER.as_bytes())?;
-            let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let order = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
-            (text[digits..].strip_prefix(b",\n      \"id\": ")?, order)
-        }
+    let (id, order) = if field.has_order() {
+        let text = text.strip_prefix(b"{")?.strip_prefix(ORDER.as_bytes())?;
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let order = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
+        (text[digits..].strip_prefix(b",\n      \"id\": ")?, order)
+    } else if field.is_map() {
+        (text, 0)
+    } else {
+        (text.strip_prefix(b"{\n      \"id\": ")?, 0)
     };
     // The id is a key or a value, and ends at the first quotation mark that is not escaped.
     let mut texts =

@@ -63,7 +63,7 @@ impl Books {
         }
         let mut books = Self { known_after: state.seq(), ..Self::default() };
         // First, because the other fields' room is a share of the tasks, too.
-        let Some(tasks) = books.fill(Field::Tasks, state, &mut layout, before)? else {
+        let Some(tasks) = books.fill(Field::Task, state, &mut layout, before)? else {
             return Self::arrange(state, None);
         };
         // Room for the whole file, as far as its length is known: moving it later costs more than
@@ -73,7 +73,7 @@ impl Books {
         for field in FIELDS {
             text.extend_from_slice(field.opening().as_bytes());
             let others = match field {
-                Field::Tasks => None,
+                Field::Task => None,
                 _ => match books.fill(field, state, &mut layout, before)? {
                     Some(slots) => Some(slots),
                     None => return Self::arrange(state, None),
@@ -169,7 +169,7 @@ impl Before<'_> {
 /// Room for more behind the slots of a field, in bytes.
 fn room(field: Field, slots: usize, tasks: usize) -> usize {
     let least = match field {
-        Field::Checkpoints => LEAST_ROOM.max(MOST_MORE.min(MORE_CHECKPOINTS * slots)),
+        Field::Checkpoint => LEAST_ROOM.max(MOST_MORE.min(MORE_CHECKPOINTS * slots)),
         _ => LEAST_ROOM,
     };
     let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
