@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::archive::{self, BoardArchive};
+use super::commit::Placed;
 use super::directory::{DirectoryError, JOURNAL};
 use super::error::BoardError;
 use super::history::JournalHistory;
@@ -34,6 +35,8 @@ pub(super) struct Board {
     pub(super) dir: Home,
     pub(super) journal: SqliteJournal,
     pub(super) projection: Projection,
+    /// The state file that was written and is not in its place yet.
+    pub(super) unplaced: Option<io::Result<Option<Unplaced>>>,
     /// Why this process may only read, if the journal has events that this build does not know.
     pub(super) outdated: Option<String>,
     /// What was repaired, to be told in the next reply.
@@ -100,30 +103,25 @@ impl Board {
         batch: &BatchId,
         events: &[Recorded],
         rows: &Rows,
-    ) -> Result<(), BoardError> {
+    ) -> Result<(), AppendError> {
         let mut appended = self.journal.append_with(expected, batch, events, rows);
         if matches!(appended, Err(AppendError::Failed(JournalError::Superseded)))
             && self.lock.verify().is_ok()
         {
-            self.journal.reinstate().map_err(BoardError::NotWritten)?;
+            self.journal.reinstate().map_err(AppendError::Failed)?;
             appended = self.journal.append_with(expected, batch, events, rows);
         }
-        match appended {
-            Ok(()) => Ok(()),
-            Err(AppendError::Unknown(error)) => self.look_for(batch, error),
-            Err(error) => Err(append_error(error)),
-        }
+        appended
     }
 
     /// Looks for the batch after COMMIT failed, which does not mean that nothing was written.
-    fn look_for(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
+    pub(super) fn find(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
         let found = self.journal.reopened(&self.dir).and_then(|reopened| {
             if let Some(journal) = reopened {
                 self.journal = journal;
             }
             // Otherwise a later crash could undo, or bring back, what is answered now. After a
-            // failed write there is nothing to bring back, and a full disk has no space
-            // for it.
+            // failed write there is nothing to bring back, and a full disk has no space for it.
             if !error.is_of_write() {
                 self.journal.settle_for_good(self.journal.head()?)?;
             }
@@ -240,7 +238,11 @@ impl Board {
     /// Writes a file that shows the present state, unless the one in place does. The caller holds
     /// the state file's lock until the file is placed or given up, and has read `left` under
     /// it.
-    pub(super) fn prepare_show(&mut self, left: Left) -> io::Result<Option<Unplaced>> {
+    pub(super) fn prepare_show(&mut self, left: Left) {
+        self.unplaced = Some(self.prepared(left));
+    }
+
+    fn prepared(&mut self, left: Left) -> io::Result<Option<Unplaced>> {
         self.check_name().map_err(io::Error::other)?;
         let found = FileIdentity::of(&self.dir)?;
         match found.and_then(|found| self.projection.shows(&found).or_else(|| left.shows(&found))) {
@@ -268,20 +270,38 @@ impl Board {
         FileIdentity::of(&self.dir).ok().flatten()
     }
 
-    /// Replaces the state file by the prepared one, whose events are durable. `found` is what was
-    /// in place a moment ago; what there is to say about that is returned as a warning.
-    pub(super) fn show(
-        &mut self,
-        prepared: Unplaced,
-        found: Option<FileIdentity>,
-    ) -> (Option<String>, io::Result<()>) {
-        let warning = found.and_then(|found| self.keep_put_back(found, prepared.left()));
-        let placed = self.projection.place(prepared, found, |left| self.lock.leave(left));
-        (warning, placed.map(edits::say_kept))
+    /// Replaces the state file by the prepared one, whose events are durable.
+    pub(super) fn show(&mut self) -> Placed {
+        let prepared = self.unplaced.take().unwrap_or(Ok(None));
+        let found = self.found();
+        let verified = match &prepared {
+            Ok(Some(prepared)) => self.verify_again(found, prepared.left()),
+            _ => self.lock.verify(),
+        };
+        if let Err(error) = verified {
+            self.unplaced = Some(prepared);
+            self.give_up();
+            // If the files could not be examined and are there all the same, the board will not be
+            // put back, so the state file does not show this round.
+            let is_replaced = matches!(error, DirectoryError::Replaced { .. });
+            return Placed::Gone { unseen: (!is_replaced).then(|| error.to_string()) };
+        }
+        let (warning, shown) = match prepared {
+            Ok(Some(prepared)) => {
+                let warning = found.and_then(|found| self.keep_put_back(found, prepared.left()));
+                let placed = self.projection.place(prepared, found, |left| self.lock.leave(left));
+                (warning, placed.map(edits::say_kept))
+            }
+            Ok(None) => (None, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        Placed::Done { warning, unshown: shown.err().map(|error| error.to_string()) }
     }
 
-    pub(super) fn give_up(&mut self, prepared: Unplaced) {
-        self.projection.give_up(prepared);
+    pub(super) fn give_up(&mut self) {
+        if let Some(Ok(Some(unplaced))) = self.unplaced.take() {
+            self.projection.give_up(unplaced);
+        }
     }
 
     /// If the state file is an old one that somebody has put there, keeps it and returns a warning
@@ -387,19 +407,5 @@ pub(super) fn catch_up(
         if last {
             return Ok(newest);
         }
-    }
-}
-
-fn append_error(error: AppendError) -> BoardError {
-    match error {
-        AppendError::Conflict { head } => {
-            let detail = format!("another process appended event {head} without the board's lock");
-            BoardError::Io {
-                action: "cannot append to the journal".to_owned(),
-                source: io::Error::other(detail),
-            }
-        }
-        AppendError::Failed(error) => BoardError::NotWritten(error),
-        AppendError::Unknown(error) => BoardError::Unknown(error),
     }
 }

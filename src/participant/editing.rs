@@ -8,8 +8,6 @@ use super::archive::BoardArchive;
 use super::board::Board;
 use super::edits::{Examined, Outcome, SETTLED, Verdict, examine, is_old, let_file_settle, reject};
 use super::message::Message;
-use crate::ops::hand_edit;
-use crate::state::State;
 use crate::state::time::Timestamp;
 use crate::statefile::displaced::all_waiting;
 use crate::statefile::{FileIdentity, Home, identity};
@@ -29,29 +27,25 @@ pub(super) struct Edits {
     /// Whether to look again soon: a file has not settled, or it was too early to look.
     watching: bool,
     last_look: Option<Instant>,
-    /// Whether a thread is reading an edit.
-    reading: bool,
-    examined: Option<Examined>,
+    /// Whether an edit is being read or decided on.
+    is_busy: bool,
     retry_at: Option<Instant>,
     settled_at_start: usize,
 }
 
 impl Edits {
     /// Looks at the file in the state file's place, and at those that are kept. Returns whether the
-    /// lock is needed.
+    /// state file is to be put in its place again, which keeps the strange one.
     pub(super) fn look(
         &mut self,
         board: &Board,
         now: Timestamp,
         sender: &SyncSender<Message>,
     ) -> bool {
-        if self.examined.is_some() {
-            return true;
-        }
         let due = self.last_look.is_none_or(|last| last.elapsed() >= SETTLED);
         let later = self.retry_at.is_some_and(|at| Instant::now() < at);
         self.watching = !due;
-        if self.reading || later || !due {
+        if self.is_busy || later || !due {
             return false;
         }
         self.last_look = Some(Instant::now());
@@ -69,47 +63,29 @@ impl Edits {
         self.watching.then_some(SETTLED)
     }
 
-    pub(super) fn take(&mut self, examined: Examined) {
-        self.reading = false;
-        self.examined = Some(examined);
-    }
-
-    /// Reads the first kept file, if there is one, and returns whether it did. Blocks, so it is
-    /// only for a process that has nothing else to do.
-    pub(super) fn read_next(&mut self, board: &Board, now: Timestamp) -> bool {
-        let Some(path) = all_waiting(board.dir()).into_iter().next() else { return false };
+    /// Reads the first kept file, if there is one. Blocks, so it is only for a process that has
+    /// nothing else to do.
+    pub(super) fn read_next(&mut self, board: &Board, now: Timestamp) -> Option<Examined> {
+        let path = all_waiting(board.dir()).into_iter().next()?;
         if self.settled_at_start == AT_START {
-            return false;
+            return None;
         }
         self.settled_at_start += 1;
         let_file_settle(&path);
-        self.examined = Some(examine(&board.archive(now), path));
-        true
-    }
-
-    /// Decides what becomes of the edit that was read last. The caller holds the lock and has
-    /// caught up.
-    pub(super) fn decide(&self, state: &State) -> Option<Verdict> {
-        let examined = self.examined.as_ref()?;
-        let is_there = identity(&examined.path)
-            .is_ok_and(|found| found.is_some() && found == examined.identity);
-        Some(match &examined.outcome {
-            _ if !is_there => Verdict::Left,
-            Outcome::Later => Verdict::Left,
-            Outcome::Wrong(reasons) => Verdict::Rejected(reasons.clone()),
-            Outcome::Edit(edit) => match hand_edit::decide(edit, state) {
-                Ok(Some(event)) => Verdict::Adopted(Box::new(event)),
-                Ok(None) => Verdict::Nothing,
-                Err(reasons) => Verdict::Rejected(reasons),
-            },
-        })
+        self.is_busy = true;
+        Some(examine(&board.archive(now), path))
     }
 
     /// Carries out a verdict that is durable: the file has served and is removed, or it is kept as
     /// rejected.
-    pub(super) fn conclude(&mut self, verdict: Verdict, dir: &Home, now: Timestamp) {
-        let Some(examined) = self.examined.take() else { return };
-        self.watching = true;
+    pub(super) fn conclude(
+        &mut self,
+        examined: &Examined,
+        verdict: &Verdict,
+        dir: &Home,
+        now: Timestamp,
+    ) {
+        (self.is_busy, self.watching) = (false, true);
         let concluded = match verdict {
             Verdict::Left => {
                 let journal_failed = matches!(examined.outcome, Outcome::Later);
@@ -121,7 +97,7 @@ impl Edits {
                 tracing::info!("a hand edit of the state file was taken over");
                 fs_err::remove_file(&examined.path)
             }
-            Verdict::Rejected(reasons) => reject(dir, &examined.path, &reasons, now),
+            Verdict::Rejected(reasons) => reject(dir, &examined.path, reasons, now),
         };
         if let Err(error) = concluded {
             tracing::warn!(%error, "an edited state file could not be put away");
@@ -147,6 +123,6 @@ impl Edits {
             // If this cannot be sent, the writer has ended.
             drop(sender.send(Message::Examined(examine(&archive, path))));
         });
-        self.reading = started.is_ok();
+        self.is_busy = started.is_ok();
     }
 }

@@ -35,7 +35,7 @@ const START_PATIENCE: Duration = Duration::from_millis(600);
 const READ_AT_ONCE: usize = 4_096;
 
 /// An edited file that was read.
-pub(crate) struct Examined {
+pub struct Examined {
     pub(super) path: PathBuf,
     pub(super) identity: Option<FileIdentity>,
     pub(super) outcome: Outcome,
@@ -49,7 +49,7 @@ pub(super) enum Outcome {
 }
 
 /// What becomes of an edited file.
-pub(super) enum Verdict {
+pub enum Verdict {
     Adopted(Box<Event>),
     /// It changes nothing, or nothing any more.
     Nothing,
@@ -236,6 +236,22 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
             tracing::warn!(%error, "the journal could not be read to compare an edited state file with it");
             Outcome::Later
         }
+    }
+}
+
+/// Decides what becomes of an edit. The caller holds the lock and has caught up.
+pub(super) fn decide(examined: &Examined, state: &State) -> Verdict {
+    let found = identity(&examined.path);
+    let is_there = found.is_ok_and(|found| found.is_some() && found == examined.identity);
+    match &examined.outcome {
+        _ if !is_there => Verdict::Left,
+        Outcome::Later => Verdict::Left,
+        Outcome::Wrong(reasons) => Verdict::Rejected(reasons.clone()),
+        Outcome::Edit(edit) => match hand_edit::decide(edit, state) {
+            Ok(Some(event)) => Verdict::Adopted(Box::new(event)),
+            Ok(None) => Verdict::Nothing,
+            Err(reasons) => Verdict::Rejected(reasons),
+        },
     }
 }
 

@@ -174,12 +174,10 @@ impl Handle {
         let mut told = None;
         let (reply, site) = loop {
             let site = Site::of(&self.dir, &prepared, caller, told).await;
-            let (reply, answer) = oneshot::channel();
             // The board keeps nothing of a read, so there is nothing to redact.
             let shown = if prepared.annotations().read_only { site.clone() } else { site.kept() };
-            let (prepared, fetched) = (Arc::clone(&prepared), fetched.take());
-            let queued =
-                Queued { prepared, caller: caller.clone(), site: shown, reply, entered, fetched };
+            let (call, answer) = Queued::new(Arc::clone(&prepared), caller.clone(), entered);
+            let queued = Queued { site: shown, fetched: fetched.take(), ..call };
             self.send(Message::Call(queued))?;
             let answer = select! {
                 biased;

@@ -4,9 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::time::Instant;
 
 use notify::{Event, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 
+use super::attendance::is_past;
+use super::board::Board;
 use super::directory::JOURNAL;
 use super::message::Message;
 use crate::statefile::Home;
@@ -30,9 +33,65 @@ impl Hint {
     }
 }
 
+/// How this process notices what others do: the system's hints while a caller waits for that, and
+/// polling.
+#[derive(Default)]
+pub(super) struct Watch {
+    watcher: Option<RecommendedWatcher>,
+    hint: Hint,
+    /// The board's lock file when the watch began: with another, the directory may be another.
+    generation: u64,
+    /// When a parked call or a feed listener was last waiting.
+    listened_at: Option<Instant>,
+    /// When others' changes were last looked for without a call that needed them.
+    pub polled_at: Option<Instant>,
+    /// Why others' changes are found by polling only, if the directory cannot be watched.
+    pub unwatched: Option<String>,
+}
+
+impl Watch {
+    pub(super) fn take_hint(&self) {
+        self.hint.take();
+    }
+
+    /// Watches the directory while a caller waits, so that other processes' commits wake this one;
+    /// returns whether it has just begun to. Only then, because a committing process pays for each
+    /// one that it wakes. The notifications are hints only: there is a poll behind them.
+    pub(super) fn follow(
+        &mut self,
+        is_listened_to: bool,
+        board: Option<&Board>,
+        sender: &SyncSender<Message>,
+    ) -> bool {
+        if !is_listened_to {
+            if is_past(self.listened_at) {
+                self.watcher = None;
+            }
+            return false;
+        }
+        self.listened_at = Some(Instant::now());
+        let Some(board) = board else { return false };
+        if self.generation != board.lock_generation {
+            (self.watcher, self.unwatched) = (None, None);
+            self.generation = board.lock_generation;
+        }
+        if self.watcher.is_some() || self.unwatched.is_some() {
+            return false;
+        }
+        match watch(board.dir(), sender.clone(), self.hint.clone()) {
+            Ok(watcher) => self.watcher = Some(watcher),
+            Err(error) => {
+                tracing::warn!(%error, "changes are found by polling only");
+                self.unwatched = Some(error.to_string());
+            }
+        }
+        self.watcher.is_some()
+    }
+}
+
 /// Starts to watch `dir`: tells the writer that the state file was replaced, or the journal
 /// removed.
-pub(super) fn watch(
+fn watch(
     dir: &Home,
     writer: SyncSender<Message>,
     given: Hint,

@@ -33,6 +33,10 @@ impl Others {
         self.seen.get_or_init(others).clone()
     }
 
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Forgets what was seen.
     pub fn look_again(&mut self) {
         self.seen.take();

@@ -51,12 +51,12 @@ pub(crate) enum Message {
 /// A closure that takes what it wants from the replica, or is told why there is none.
 pub(super) type Look = Box<dyn FnOnce(Result<&State, CallError>) + Send>;
 
-pub(super) type Answer = Result<Value, CallError>;
+pub type Answer = Result<Value, CallError>;
 
 pub(super) type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 
 /// A call on its way to the writer and back.
-pub(crate) struct Queued {
+pub struct Queued {
     pub(super) prepared: Arc<dyn Prepared>,
     pub(super) caller: Caller,
     /// Where the caller works now.
@@ -65,17 +65,25 @@ pub(crate) struct Queued {
     pub(super) reply: oneshot::Sender<Answer>,
     pub(super) entered: Instant,
     /// The archive's answer, once it was asked.
-    pub(super) fetched: Option<Box<Fetched>>,
+    pub fetched: Option<Box<Fetched>>,
 }
 
 impl Queued {
-    #[cfg(test)]
-    pub(super) fn new(operation: &str, arguments: Value) -> (Self, oneshot::Receiver<Answer>) {
-        let prepared = crate::ops::find(operation).unwrap().prepare(arguments).unwrap().into();
+    /// A call that `caller` makes from nowhere in particular, and where its answer comes.
+    pub fn new(
+        prepared: Arc<dyn Prepared>,
+        caller: Caller,
+        entered: Instant,
+    ) -> (Self, oneshot::Receiver<Answer>) {
         let (reply, answer) = oneshot::channel();
-        let (caller, site) = (Caller::default(), Site::default());
-        let entered = Instant::now();
+        let site = Site::default();
         (Self { prepared, caller, site, reply, entered, fetched: None }, answer)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(operation: &str, arguments: Value) -> (Self, oneshot::Receiver<Answer>) {
+        let prepared = crate::ops::find(operation).unwrap().prepare(arguments).unwrap().into();
+        Self::new(prepared, Caller::default(), Instant::now())
     }
 
     /// Whether the archive must be asked first.

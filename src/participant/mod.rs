@@ -3,15 +3,21 @@
 //! [`spawn`] starts the writer's thread. Every call goes to it through a [`Handle`], and returns when
 //! what it did is durable and shown in the state file.
 
+mod access;
 pub mod archive;
+mod attendance;
 mod beside;
 mod board;
 mod caller;
+pub mod commit;
 pub mod directory;
+pub mod disk;
+pub mod driver;
 mod editing;
 mod edits;
 mod error;
 mod feed;
+mod files;
 mod handle;
 mod hints;
 mod history;
@@ -42,6 +48,7 @@ pub use feed::Item;
 pub use handle::{Handle, spawn};
 pub use listener::Listener;
 pub use lock::{LOCK_PATIENCE, acquire, board_time};
+pub use message::{Answer, Queued};
 pub use metrics::Form;
 pub use naming::{agree, home};
 pub use opening::is_begun;

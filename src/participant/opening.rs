@@ -178,6 +178,7 @@ impl Board {
             dir: home,
             journal,
             projection,
+            unplaced: None,
             outdated,
             report,
             saved: None,

@@ -147,7 +147,7 @@ mod tests {
 
     fn park(waiting: &mut Waiting, numbers: std::ops::Range<usize>) {
         for number in numbers {
-            let (call, _) = Queued::new("wait_for_events", json!({"since_seq": number}));
+            let (call, _) = Queued::of("wait_for_events", json!({"since_seq": number}));
             let entered = call.entered;
             waiting.park(call, entered);
         }

@@ -7,9 +7,11 @@ use super::Writer;
 use crate::ops::{self, History};
 use crate::participant::archive::BoardArchive;
 use crate::participant::beside::Snapshot;
+use crate::participant::driver::report_in;
 use crate::participant::error::{BoardError, CallError};
 use crate::participant::feed::Item;
-use crate::participant::message::{Look, Message, Past, Queued, answer_one};
+use crate::participant::files::Absent;
+use crate::participant::message::{Answers, Look, Message, Past, Queued, answer_one};
 use crate::participant::opening;
 use crate::participant::options::Stay;
 use crate::state::limit;
@@ -19,38 +21,58 @@ use crate::state::refusal::Refusal;
 impl Writer {
     /// Answers from the replica, after catching up; without a board, from the empty state.
     pub(super) fn read(&mut self, call: Queued, may_wait: bool) {
-        let answer = match self.open(false) {
-            Ok(()) => self.look_again().map_err(Arc::new).map_err(CallError::Failed),
+        match self.open(false).and_then(|()| self.catch_up()) {
+            Ok(()) => self.show_again(),
             Err(error) if matches!(*error, BoardError::Absent { .. }) => {
-                let shown = opening::before_first_write(&self.dir).map_err(CallError::from);
-                shown.map(|(_, lost)| self.report = self.report.take().or(lost))
+                return self.read_before_board(call, may_wait);
             }
-            Err(error) => Err(CallError::Failed(error)),
-        };
-        if let Err(error) = answer {
-            return answer_one(call.reply, Err(error));
+            Err(error) => return answer_one(call.reply, Err(CallError::Failed(error))),
         }
-        self.show_again();
         if may_wait && self.would_wait(&call) {
             return self.park(call);
         }
-        self.others.look_again();
-        let executed =
-            self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
-        let answer = match executed {
-            Ok(executed) => executed.answer.map_err(CallError::Refused),
-            Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
-        };
+        let Some((driver, mut files)) = self.parts() else { return };
+        files.attendance.others.look_again();
+        let answer = driver.answer(&call, &mut files);
         let mut answers = vec![(call.reply, answer)];
-        self.report_in(&mut answers);
-        answers.into_iter().for_each(|(reply, answer)| self.answer_read(reply, answer));
+        report_in(&mut files.board.report, &mut answers);
+        self.answer_reads(answers);
+    }
+
+    fn read_before_board(&mut self, call: Queued, may_wait: bool) {
+        let (state, lost) = match opening::before_first_write(&self.dir) {
+            Ok(found) => found,
+            Err(error) => return answer_one(call.reply, Err(error.into())),
+        };
+        let mut view = Absent::new(state, &mut self.attendance);
+        if may_wait && self.driver.would_wait(&call, &mut view) {
+            return self.park(call);
+        }
+        let answer = self.driver.answer(&call, &mut view);
+        let mut answers = vec![(call.reply, answer)];
+        report_in(&mut { lost }, &mut answers);
+        self.answer_reads(answers);
+    }
+
+    /// Answers now if everything in the replica is durable, else with the round that makes it so;
+    /// if none is about to begin, syncs here.
+    fn answer_reads(&mut self, answers: Answers) {
+        let mut answers = Some(answers);
+        if let Some(board) = self.board.as_ref().filter(|board| !board.is_settled()) {
+            let seq = board.state.seq();
+            answers = answers.and_then(|answers| self.driver.commit.hold_read(seq, answers));
+            if answers.is_some() {
+                board.settle_for_reading();
+            }
+        }
+        answers.into_iter().flatten().for_each(|(reply, answer)| answer_one(reply, answer));
     }
 
     /// Brings the replica up to date, if there is a board.
     fn look(&mut self) -> Result<(), CallError> {
         match self.open(false) {
             Ok(()) => {
-                self.look_again()?;
+                self.catch_up().map_err(CallError::Failed)?;
                 self.show_again();
                 Ok(())
             }
@@ -85,13 +107,13 @@ impl Writer {
         };
         Ok(Box::new(Snapshot {
             dir: self.dir.clone(),
-            now: self.clock.now(state.board().last_activity),
+            now: self.attendance.now(&state),
             state,
             policy,
-            seed: self.chance.draw(),
-            participant: self.participant.clone(),
-            is_presence: self.stay == Stay::Presence,
-            started_at: self.started_at,
+            seed: self.driver.chance.draw(),
+            participant: self.driver.participant.clone(),
+            is_presence: self.driver.stay == Stay::Presence,
+            started_at: self.driver.started_at,
         }))
     }
 
@@ -113,25 +135,25 @@ impl Writer {
 
     /// Asks the archive on another thread; the call comes back with its answer.
     pub(super) fn fetch(&mut self, mut call: Queued) {
-        if let Some(reason) =
-            self.unwritable.as_ref().filter(|_| !call.prepared.annotations().read_only)
+        if !call.prepared.annotations().read_only
+            && let Err(error) = self.access.check_writable()
         {
-            return answer_one(call.reply, Err(BoardError::Forbidden(reason.clone()).into()));
+            return answer_one(call.reply, Err(error.into()));
         }
-        let opened = self.open(false).and_then(|()| self.look_again().map_err(Arc::new));
-        if let Err(error) = opened {
+        if let Err(error) = self.open(false).and_then(|()| self.catch_up()) {
             return answer_one(call.reply, Err(CallError::Failed(error)));
         }
-        if let Err(refusal) =
-            self.with_call(&call, |state, prepared, call| ops::admit(state, prepared, call))
-        {
-            return self.answer_read(call.reply, Err(CallError::Refused(refusal)));
+        let admitted = self.with_view(|driver, view| {
+            driver.with_call(&call, view, |state, prepared, call| ops::admit(state, prepared, call))
+        });
+        if let Err(refusal) = admitted {
+            return self.answer_reads(vec![(call.reply, Err(CallError::Refused(refusal)))]);
         }
         let waiting = Arc::strong_count(&self.fetching);
         let Some(board) = self.board.as_ref().filter(|_| waiting <= limit::FETCHING.max) else {
             return answer_one(call.reply, Err(BoardError::Overloaded { waiting }.into()));
         };
-        let archive = board.archive(self.clock.now(board.state.board().last_activity));
+        let archive = board.archive(self.attendance.now(&board.state));
         let archive = BoardArchive { reader: call.caller.reader, ..archive };
         let (sender, fetching) = (self.sender.clone(), Arc::clone(&self.fetching));
         let ask = move || {
