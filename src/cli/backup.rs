@@ -17,7 +17,6 @@ use super::{Declined, Outcome, Session, say};
 use crate::bundle;
 use crate::config;
 use crate::failpoint;
-use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::board_time;
 use crate::participant::{archive, directory};

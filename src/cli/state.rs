@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use super::{Outcome, Session, print, say, snapshot, usage_error};
-use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::{self, BoardError, CallError, archive, directory};
 use crate::statefile;

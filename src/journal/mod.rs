@@ -1,10 +1,9 @@
-//! Every event, in order: the truth of a board. What [`Journal::append`] has taken survives the
+//! Every event, in order: the truth of a board. What has been appended survives the
 //! death of the process, and a power loss, too, once it has been settled.
 //!
 //! Events are chained by hashes, so that a reader notices any that were changed, lost or inserted.
 
 mod chain;
-pub mod memory;
 pub mod sqlite;
 
 use std::io;
@@ -13,31 +12,6 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::state::event::Recorded;
-
-pub trait Journal: Send {
-    /// The seq of the last event; 0 when there is none.
-    fn head(&self) -> Result<u64, JournalError>;
-
-    /// Appends all of `events` or none. `expected` is the `seq` before the first of them.
-    fn append(
-        &mut self,
-        expected: u64,
-        batch: &BatchId,
-        events: &[Recorded],
-    ) -> Result<(), AppendError>;
-
-    /// At most `limit` events that follow event `after`, oldest first, verified.
-    fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError>;
-
-    /// Whether an append with this batch id was taken: the answer to [`AppendError::Unknown`].
-    fn holds_batch(&self, batch: &BatchId) -> Result<bool, JournalError>;
-
-    /// The events of the `newest` calls that have an idempotency key, oldest first. All events of a
-    /// call have its key.
-    fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError>;
-
-    fn board_id(&self) -> Result<Option<String>, JournalError>;
-}
 
 /// The name of one append, never used twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +35,7 @@ pub enum AppendError {
     /// Certainly nothing was written.
     #[error("nothing was written: {0}")]
     Failed(#[source] JournalError),
-    /// COMMIT itself failed. Reopen the journal and ask [`Journal::holds_batch`].
+    /// COMMIT itself failed. Reopen the journal and ask `holds_batch`.
     #[error("the outcome is unknown: {0}; open the journal anew and look for the batch")]
     Unknown(#[source] JournalError),
 }

@@ -34,7 +34,7 @@ use rustix::io::Errno;
 
 pub use super::chain::Hash;
 use super::chain::{Link, Row, damaged};
-use super::{AppendError, BatchId, Journal, JournalError, check_sequence};
+use super::{AppendError, BatchId, JournalError, check_sequence};
 use crate::failpoint;
 use crate::private;
 use crate::state::event::Recorded;
@@ -398,7 +398,7 @@ impl SqliteJournal {
         }
     }
 
-    /// Appends like [`Journal::append`], and also writes what follows from the events to the tables
+    /// Appends like [`append`](Self::append), and also writes what follows from the events to the tables
     /// of runs.
     pub fn append_with(
         &mut self,
@@ -538,7 +538,7 @@ impl SqliteJournal {
         }
     }
 
-    /// Passes the events of [`read_from`](Journal::read_from) to `take` one by one, until it
+    /// Passes the events of [`read_from`](Self::read_from) to `take` one by one, until it
     /// breaks, so that large events are never in memory together.
     pub fn each_from(
         &self,
@@ -586,12 +586,14 @@ impl SqliteJournal {
     }
 }
 
-impl Journal for SqliteJournal {
-    fn head(&self) -> Result<u64, JournalError> {
+impl SqliteJournal {
+    /// The seq of the last event; 0 when there is none.
+    pub fn head(&self) -> Result<u64, JournalError> {
         Ok(head(&self.connection, self.root())?.seq)
     }
 
-    fn append(
+    /// Appends all of `events` or none. `expected` is the `seq` before the first of them.
+    pub fn append(
         &mut self,
         expected: u64,
         batch: &BatchId,
@@ -600,7 +602,8 @@ impl Journal for SqliteJournal {
         self.append_with(expected, batch, events, &Rows::default())
     }
 
-    fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError> {
+    /// At most `limit` events that follow event `after`, oldest first, verified.
+    pub fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError> {
         let mut events = Vec::new();
         self.each_from(after, limit, |recorded| {
             events.push(recorded);
@@ -609,12 +612,15 @@ impl Journal for SqliteJournal {
         Ok(events)
     }
 
-    fn holds_batch(&self, batch: &BatchId) -> Result<bool, JournalError> {
+    /// Whether an append with this batch id was taken: the answer to [`AppendError::Unknown`].
+    pub fn holds_batch(&self, batch: &BatchId) -> Result<bool, JournalError> {
         let mut statement = self.connection.prepare_cached(HOLDS)?;
         Ok(statement.exists([batch.as_str()])?)
     }
 
-    fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError> {
+    /// The events of the `newest` calls that have an idempotency key, oldest first. All events of a
+    /// call have its key.
+    pub fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError> {
         let mut statement = self.connection.prepare_cached(KEYED)?;
         let mut rows = statement.query([self.first_keyed(newest)?])?;
         let mut events = Vec::new();
@@ -629,7 +635,7 @@ impl Journal for SqliteJournal {
         Ok(events)
     }
 
-    fn board_id(&self) -> Result<Option<String>, JournalError> {
+    pub fn board_id(&self) -> Result<Option<String>, JournalError> {
         self.meta("board_id")
     }
 }

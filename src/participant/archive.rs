@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use super::error::BoardError;
 use crate::artifact;
 use crate::bundle::{self, Bundles};
-use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::{Archive, Reader};
 use crate::snapshot::{self, Retention, SnapshotError, Snapshots, Taken};

@@ -45,8 +45,10 @@ pub(super) struct Attendance {
     touched_at: Option<Instant>,
     /// When it was last checked whether the others are alive.
     checked_at: Option<Instant>,
-    /// Milliseconds that the machine had slept since it booted, as last noted in the lock file.
+    /// Milliseconds that the machine had slept since it booted, as last noted in the lock file, and
+    /// when it was last found out what is due.
     slept: Option<i64>,
+    slept_when_due: i64,
 }
 
 impl Attendance {
@@ -71,6 +73,7 @@ impl Attendance {
             touched_at: None,
             checked_at: None,
             slept: None,
+            slept_when_due: 0,
         }
     }
 
@@ -208,6 +211,7 @@ impl Attendance {
     /// What time has brought since the last batch.
     pub(super) fn due(&mut self, board: &Board) -> Due {
         let state = &board.state;
+        self.slept_when_due = self.clock.slept();
         let gone = self.gone(state);
         // A process that is on no list, such as a server, leaves its file if it is killed.
         let nobody_ran = match state.participants().count() {
@@ -238,7 +242,7 @@ impl Attendance {
     /// Milliseconds that the machine has slept since that was last noted, if that is more than a
     /// clock step and anything was noted.
     fn slept_unnoticed(&self, board: &Board) -> Option<i64> {
-        let slept = self.clock.slept();
+        let slept = self.slept_when_due;
         if self.slept.is_some_and(|noted| slept - noted <= STEP) {
             return None;
         }
@@ -248,7 +252,8 @@ impl Attendance {
     /// What was due has been recorded.
     pub(super) fn recorded(&mut self, due: &Due, board: &Board) {
         due.gone.iter().for_each(|one| clear_presence(&self.dir, one.id.as_str()));
-        let slept = self.clock.slept();
+        // Not what it is now: the machine may have slept since.
+        let slept = self.slept_when_due;
         if self.slept.is_some_and(|noted| slept - noted <= STEP) {
             return;
         }

@@ -16,7 +16,7 @@ use super::lock::BoardLock;
 use super::{edits, naming};
 use crate::config;
 use crate::journal::sqlite::SqliteJournal;
-use crate::journal::{AppendError, BatchId, Journal, JournalError};
+use crate::journal::{AppendError, BatchId, JournalError};
 use crate::ops::Reader;
 use crate::private;
 use crate::state::State;

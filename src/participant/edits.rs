@@ -15,7 +15,6 @@ use std::time::{Duration, Instant, SystemTime};
 use super::archive::{BoardArchive, state_at};
 use super::error::BoardError;
 use super::lock::BoardLock;
-use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::hand_edit;
 use crate::state::State;

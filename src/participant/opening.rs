@@ -12,7 +12,7 @@ use super::recovery::{self, Author, found_by};
 use super::{edits, naming, presence};
 use crate::config;
 use crate::journal::sqlite::SqliteJournal;
-use crate::journal::{BatchId, Journal, JournalError};
+use crate::journal::{BatchId, JournalError};
 use crate::memory;
 use crate::state::document::Document;
 use crate::state::event::Event;

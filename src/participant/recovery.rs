@@ -20,7 +20,7 @@ use rustix::fs::OFlags;
 use super::error::{BoardError, io_error};
 use super::{directory, presence};
 use crate::journal::sqlite::{self, SqliteJournal};
-use crate::journal::{BatchId, Journal, JournalError};
+use crate::journal::{BatchId, JournalError};
 use crate::snapshot::{DIRECTORY as SNAPSHOTS, Snapshots};
 use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::event::Event;
@@ -138,7 +138,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         consent: None,
     };
     // If the journal's end cannot be read, its replay has already found the fault.
-    let head = match journal.as_ref().map(Journal::head).transpose() {
+    let head = match journal.as_ref().map(SqliteJournal::head).transpose() {
         Err(error) if error.is_damage() => None,
         head => head?,
     };

@@ -15,7 +15,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use callboard::journal::Journal;
 use callboard::journal::sqlite::SqliteJournal;
 use callboard::state::State;
 use callboard::state::event::Recorded;

@@ -6,6 +6,8 @@
 //! told is true.
 
 mod clocks;
+mod disk;
+mod journal;
 mod machine;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +17,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use callboard::journal::Journal;
 use callboard::state::State;
 use callboard::state::digest::hex;
 use callboard::state::event::{Event, Recorded};
@@ -124,7 +125,7 @@ impl Simulation {
     fn new(seed: u64) -> Self {
         Self {
             dice: Dice(Chance::new(seed)),
-            machine: Machine::new(),
+            machine: Machine::new(seed),
             ledger: Ledger::default(),
             unsure: Vec::new(),
             holding: Vec::new(),
@@ -202,7 +203,11 @@ impl Simulation {
     }
 
     fn fault(&mut self) -> Fault {
-        match self.dice.below(30) {
+        match self.dice.below(36) {
+            11 | 12 => Fault::Overtaken,
+            13 => Fault::StoppedBeforeAppend,
+            14 => Fault::StoppedBehindSync,
+            15 => Fault::SyncFails,
             0 => Fault::KilledBeforeAppend,
             1 => Fault::DiskFull,
             2 => Fault::TornAndKilled,
@@ -233,7 +238,7 @@ impl Simulation {
         let off = [20_000, 1_200_000, 230_400_000][self.dice.below(3)];
         self.machine.lose_power(written_out, off);
         self.counts.power_losses += 1;
-        let head = self.machine.journal.head().unwrap();
+        let head = self.machine.journal.head();
         assert!(
             self.watched <= head,
             "a watcher has seen event {} and the journal ends at {head}",
@@ -447,7 +452,7 @@ impl Simulation {
     /// Tasks that events not yet looked at have reset.
     fn new_resets(&mut self) -> BTreeSet<TaskId> {
         let mut found = BTreeSet::new();
-        for recorded in self.machine.journal.read_from(0, usize::MAX).unwrap() {
+        for recorded in self.machine.journal.read(0, usize::MAX) {
             if let Event::TasksReset { tasks } = recorded.event
                 && self.resets.insert((recorded.seq, recorded.at.millis()))
             {
@@ -670,11 +675,11 @@ impl Simulation {
         let mut first = None;
         for seat in living {
             let Some(process) = &mut self.machine.seats[seat] else { continue };
-            process.catch_up(&journal);
-            let document = process.state.to_document();
+            process.catch_up();
+            let document = process.state().to_document();
             match &first {
                 None => {
-                    assert_eq!(process.state.check(), Vec::<String>::new());
+                    assert_eq!(process.state().check(), Vec::<String>::new());
                     first = Some((seat, document));
                 }
                 Some((_, other)) => assert_eq!(*other, document, "two replicas differ"),
@@ -682,17 +687,17 @@ impl Simulation {
         }
         let Some((seat, _)) = first else { return };
         let Some(process) = &self.machine.seats[seat] else { return };
-        Self::verify_told(&self.ledger, &process.state);
+        Self::verify_told(&self.ledger, process.state());
         for id in &self.done {
             assert_eq!(
-                process.state.status_of(id),
+                process.state().status_of(id),
                 Some(TaskStatus::Done),
                 "{id} was done and is not"
             );
         }
-        if journal.is_settled() {
+        if journal.durable() == journal.head() {
             // A parent is open again when it gets another part.
-            let own = process.state.tasks().filter(|task| !process.state.is_parent(&task.id));
+            let own = process.state().tasks().filter(|task| !process.state().is_parent(&task.id));
             let done =
                 own.filter(|task| task.status == TaskStatus::Done).map(|task| task.id.clone());
             self.done.extend(done);
@@ -793,16 +798,18 @@ impl Simulation {
         (0..200).for_each(|_| self.watch());
         assert_eq!(
             self.watched,
-            self.machine.journal.head().unwrap(),
+            self.machine.journal.head(),
             "the feed ends where the journal does"
         );
     }
 
     /// Replays the journal from its beginning, as if nothing else were left.
     fn verify_history(&mut self) {
-        let events = self.machine.journal.read_from(0, usize::MAX).unwrap();
-        self.machine.truth.verify(&events);
-        self.counts.steps_of_clock += self.machine.truth.steps;
+        let events = self.machine.journal.read(0, usize::MAX);
+        let shared = self.machine.shared.borrow();
+        shared.truth.verify(&events);
+        self.counts.steps_of_clock += shared.truth.steps;
+        drop(shared);
         self.counts.events = events.len() as u64;
         let mut replayed = State::new();
         let mut keys = BTreeMap::<&str, BTreeSet<u64>>::new();
@@ -836,7 +843,7 @@ impl Simulation {
         let bytes = |state: &State| serde_json::to_vec(&state.to_document()).unwrap();
         let replayed = bytes(&replayed);
         for process in self.machine.seats.iter().flatten() {
-            assert!(bytes(&process.state) == replayed, "a replica is not what the journal says");
+            assert!(bytes(process.state()) == replayed, "a replica is not what the journal says");
         }
         self.trace.update(&replayed);
     }

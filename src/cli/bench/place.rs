@@ -16,7 +16,6 @@ use crate::board::seed;
 use crate::cli::runtime;
 use crate::clock::SystemClock;
 use crate::filesystem::{self, Class, FileSystem};
-use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::participant::{self, Caller, Handle, Options, Stay};
 

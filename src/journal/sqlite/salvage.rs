@@ -14,7 +14,7 @@ use super::{
 };
 use crate::failpoint;
 use crate::journal::chain::{Hash, Link, damaged};
-use crate::journal::{BatchId, Journal, JournalError};
+use crate::journal::{BatchId, JournalError};
 use crate::state::event::Recorded;
 use crate::state::limit::KEYS_REMEMBERED;
 

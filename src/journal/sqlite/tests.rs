@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::journal::memory::MemoryJournal;
 use crate::state::event::{Event, Idempotency, VERSION};
 use crate::state::id::{AgentId, ParticipantId};
 use crate::state::limit::KEYS_REMEMBERED;
@@ -52,7 +51,7 @@ fn fails_at(result: Result<Vec<Recorded>, JournalError>) -> u64 {
     }
 }
 
-fn behaves_as_a_journal(mut journal: impl Journal, mut other: impl Journal) {
+fn behaves_as_a_journal(mut journal: SqliteJournal, mut other: SqliteJournal) {
     assert_eq!(journal.head().unwrap(), 0);
     assert_eq!(journal.read_from(0, 10).unwrap(), []);
     let events = [plan(1, "one", Some("k1")), plan(2, "two", None), plan(3, "three", Some("k2"))];
@@ -91,12 +90,6 @@ fn two_processes_share_one_sequence() {
     let dir = tempfile::tempdir().unwrap();
     let first = SqliteJournal::create(dir.path(), "board-1").unwrap();
     behaves_as_a_journal(first, SqliteJournal::open(dir.path()).unwrap());
-}
-
-#[test]
-fn memory_keeps_the_same_contract() {
-    let journal = MemoryJournal::new("board-1");
-    behaves_as_a_journal(journal.clone(), journal);
 }
 
 #[test]

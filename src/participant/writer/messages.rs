@@ -57,14 +57,15 @@ impl Writer {
             Message::Locked { acquired, generation } => {
                 if self.threads.is_of_present_lock(generation) {
                     self.driver.commit.handle(Event::LockCame(acquired), Instant::now());
+                    self.advance();
                 }
             }
             Message::StopWaiting => self.driver.is_hurried = true,
             Message::Examined(examined) => {
                 self.driver.commit.handle(Event::Edited(examined), Instant::now());
+                self.advance();
             }
-            // What the syncer has to say is taken when the commit path goes on.
-            Message::Settled => {}
+            Message::Settled => self.advance(),
             Message::Changed => {
                 self.watch.take_hint();
                 if self.board.is_some() && !Board::exists(&self.dir) {

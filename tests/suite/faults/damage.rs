@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Instant;
 
+use callboard::journal::JournalError;
 use callboard::journal::sqlite::SqliteJournal;
-use callboard::journal::{Journal, JournalError};
 use callboard::state::State;
 use callboard::state::document::Document;
 use callboard::state::event::Recorded;

@@ -21,25 +21,46 @@ struct Times {
     boots: u64,
     since_boot: i64,
     slept: i64,
+    /// All milliseconds that have passed, whatever the clocks say.
+    passed: i64,
 }
 
 impl Clocks {
     pub(super) fn new(wall: Timestamp) -> Self {
         let ahead = [0, -7_200_000, 18_000_000, 0];
-        Self(Arc::new(Mutex::new(Times { wall, ahead, boots: 0, since_boot: 0, slept: 0 })))
+        Self(Arc::new(Mutex::new(Times {
+            wall,
+            ahead,
+            boots: 0,
+            since_boot: 0,
+            slept: 0,
+            passed: 0,
+        })))
     }
 
     pub(super) fn of(&self, seat: usize) -> SeatClock {
         SeatClock { clocks: self.clone(), seat, boot: format!("boot-{}", self.boots()) }
     }
 
+    pub(super) fn moment(&self) -> Moment {
+        let times = self.0.lock().unwrap();
+        Moment { boot: times.boots, since_boot: times.since_boot, slept: times.slept }
+    }
+
     pub(super) fn boots(&self) -> u64 {
         self.0.lock().unwrap().boots
     }
 
+    /// Milliseconds since the beginning, whatever the clocks say.
+    pub(super) fn passed(&self) -> i64 {
+        self.0.lock().unwrap().passed
+    }
+
     pub(super) fn pass(&self, millis: i64) {
         self.jump(millis);
-        self.0.lock().unwrap().since_boot += millis;
+        let mut times = self.0.lock().unwrap();
+        times.since_boot += millis;
+        times.passed += millis;
     }
 
     pub(super) fn sleep(&self, millis: i64) {
@@ -52,6 +73,7 @@ impl Clocks {
         self.jump(off);
         let mut times = self.0.lock().unwrap();
         times.boots += 1;
+        times.passed += off;
         (times.since_boot, times.slept) = (0, 0);
     }
 
@@ -65,6 +87,14 @@ impl Clocks {
     pub(super) fn jump_at(&self, seat: usize, millis: i64) {
         self.0.lock().unwrap().ahead[seat] += millis;
     }
+}
+
+/// A boot, and the milliseconds since it, in some of which the machine slept.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Moment {
+    pub(super) boot: u64,
+    pub(super) since_boot: i64,
+    pub(super) slept: i64,
 }
 
 pub(super) struct SeatClock {
@@ -109,33 +139,30 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    /// Notes events that are about to be appended.
-    pub(super) fn note(&mut self, events: &[Recorded], clocks: &Clocks) {
-        let times = clocks.0.lock().unwrap();
-        self.moments
-            .extend(events.iter().map(|recorded| (key(recorded), (times.boots, times.since_boot))));
+    /// Notes events that are about to be appended, and the moment at which they were decided.
+    pub(super) fn note(&mut self, events: &[Recorded], moment: Moment) {
+        let moment = (moment.boot, moment.since_boot);
+        self.moments.extend(events.iter().map(|recorded| (key(recorded), moment)));
     }
 
-    /// Checks the clock steps of a commit. `is_attended` means that a process lives through which
-    /// an agent acts.
-    pub(super) fn check_steps(&mut self, events: &[Recorded], clocks: &Clocks, is_attended: bool) {
-        let times = clocks.0.lock().unwrap();
-        let before = self.slept.replace((times.boots, times.slept));
-        let slept = before
-            .filter(|(boot, _)| *boot == times.boots)
-            .map_or(0, |(_, before)| times.slept - before);
+    /// Checks the clock steps of a batch that began at `moment`. `is_attended` means that a process
+    /// lives through which an agent acts.
+    pub(super) fn check_steps(&mut self, events: &[Recorded], moment: Moment, is_attended: bool) {
+        let Moment { boot, slept, .. } = moment;
+        let before = self.slept.replace((boot, slept)).filter(|(before, _)| *before == boot);
+        let since = before.map_or(0, |(_, before)| slept - before);
         let steps = events.iter().filter_map(|recorded| match recorded.event {
             Event::ClockStepped { gap_millis, .. } => Some(gap_millis),
             _ => None,
         });
         let steps: Vec<_> = steps.collect();
         self.steps += steps.len() as u64;
-        if slept > STEP {
+        if since > STEP {
             assert!(
-                steps.len() == 1 && steps[0] >= slept,
-                "slept for {slept} and recorded {steps:?}"
+                steps.len() == 1 && steps[0] >= since,
+                "slept for {since} and recorded {steps:?}"
             );
-        } else if is_attended && times.slept == 0 {
+        } else if is_attended && slept == 0 {
             assert_eq!(steps, [0; 0], "a step while somebody worked and nothing slept");
         }
     }
