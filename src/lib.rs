@@ -36,7 +36,9 @@
 // | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
 // | sessions and runs: who runs one, where, and who receives its end | `state::run` (`runner`, `follow`, `sessions`); `journal::sqlite` for their tables |
 // | discoveries, and which agents get them | `state::finding` |
-// | how calls become durable, waiting, presence | `participant`: `handle` (the way in), `message`, `beside` (long reads), `writer` (`messages`, `batch`, `round`, `regain`), `opening` and `board` (start, catch-up), `lock`, `presence`, `feed`, `archive` (the past), `upkeep` |
+// | how calls become durable | `participant`: `commit` (what comes next, a pure value: `batch`, `round`), `driver` (carries it out; `decide`: what a batch records; `actors`), `disk` (what it needs), `files` (the real one, on `board`) |
+// | how calls come in, wait, are read | `participant`: `handle` (the way in), `message`, `writer` (the thread; `messages`, `reads`, `neighbours`), `waiting`, `beside` (long reads), `feed`, `hints` (of what others do), `upkeep`, `archive` (the past) |
+// | how a process opens a board, and is seen on it | `participant`: `opening`, `access`, `attendance` (time, sign of life, what is due), `presence`, `living`, `lock` |
 // | what the state file is called | `config`, `statefile`: `home`; `participant`: `naming` (agreement, renaming) |
 // | what happens to a damaged or deleted board | `participant`: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 // | what a plan may look like | `plan`: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for paths, `state::parts` for parents |
@@ -77,6 +79,8 @@
 // | replica | the state in a participant's memory, made of the journal's events |
 // | event, `seq` | one change of the board, and its number; events rise by one without a gap |
 // | decide, apply | to choose the events of a call, from the state and nothing else; to change the state by an event |
+// | commit | to take calls from arrival to reply; as a value, what is pending, held, under way and waited for |
+// | disk | what a commit needs of the world: journal, locks, state file, presence, time |
 // | batch | calls that are decided, applied and appended together, under the journal's lock |
 // | append | to write a batch to the journal; other participants can read it then, and a power loss can take it back |
 // | sync | to make what is appended durable |
