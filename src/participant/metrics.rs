@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use serde_json::Value;
 
-use super::CallError;
+use super::error::CallError;
 use crate::state::event::Recorded;
 
 /// Statuses of HTTP responses that are counted.

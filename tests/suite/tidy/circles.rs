@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::sources;
 
 /// Most files in a circle, by module.
-const LARGEST: [(&str, usize); 1] = [("state", 13)];
+const LARGEST: [(&str, usize); 3] = [("state", 13), ("participant", 3), ("statefile", 1)];
 
 #[test]
 fn circles_of_imports_stay_small() {
