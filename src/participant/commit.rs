@@ -129,7 +129,9 @@ pub enum Action {
     AskShown {
         is_late: bool,
     },
-    TryLockFile,
+    TryLockFile {
+        has_company: bool,
+    },
     /// Have a thread wait until the state file's lock is free.
     AwaitFile,
     /// Write the state file and sync the log: `here`, or on another thread meanwhile.

@@ -124,7 +124,13 @@ impl Driver {
                 disk.note_shown(seq);
                 return None;
             }
-            Action::TryLockFile => Event::FileLocked(disk.try_lock_file()),
+            Action::TryLockFile { has_company } => {
+                if has_company {
+                    // So that another process about to append can join this round.
+                    std::thread::yield_now();
+                }
+                Event::FileLocked(disk.try_lock_file())
+            }
             Action::AwaitFile => {
                 disk.await_file();
                 return None;

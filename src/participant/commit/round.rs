@@ -153,7 +153,7 @@ impl Round {
             Step::AskAgain => {
                 (Step::Asking { is_held_up: true }, Action::AskShown { is_late: true })
             }
-            Step::TryLock => (Step::Busy, Action::TryLockFile),
+            Step::TryLock => (Step::Busy, Action::TryLockFile { has_company }),
             Step::Sync => (Step::Busy, Action::Sync { here: here || self.is_awaited, has_company }),
             Step::Place { seq } => (Step::Placing { seq }, Action::Place),
             Step::SyncAlone { why } => (Step::SyncingAlone { why }, Action::SyncAlone),
