@@ -28,6 +28,8 @@ use super::disk::{Shared, SimulatedDisk};
 use super::journal::{Fate, Journal};
 
 pub(crate) const SEATS: usize = 4;
+/// More actions than a process takes without waiting for anything.
+const MOST_ACTIONS: usize = 1_000;
 /// Longer than a call waits for a lock, in milliseconds.
 const LONGER_THAN_PATIENCE: i64 = 6_000;
 
@@ -327,7 +329,7 @@ impl Machine {
     fn drive(&mut self, seat: usize, fault: Fault) -> Driven {
         self.stopped.remove(&seat);
         let mut is_overtaken = false;
-        loop {
+        for _ in 0..MOST_ACTIONS {
             let Some(process) = &mut self.seats[seat] else { return Driven::Killed };
             let now = process.disk.instant();
             let stopped_before = process.stopped_before.take();
@@ -382,6 +384,7 @@ impl Machine {
                 return Driven::Killed;
             }
         }
+        panic!("the process goes round in a circle");
     }
 
     /// The sync on the other thread comes to its end, if there is one.
