@@ -12,6 +12,8 @@
 
 mod batch;
 mod round;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::io;
@@ -489,7 +491,7 @@ impl Commit {
         if edit.is_none() {
             self.ready.push_front(Action::Unlock);
         }
-        self.round.owe(seq, answers, edit);
+        self.round.hold(seq, answers, edit);
     }
 
     /// The batch has failed: nothing of it is recorded. What waits behind it would fail, too.

@@ -97,7 +97,7 @@ enum Step {
 }
 
 impl Round {
-    pub(super) fn owe(&mut self, seq: u64, answers: Answers, edit: Option<(Examined, Verdict)>) {
+    pub(super) fn hold(&mut self, seq: u64, answers: Answers, edit: Option<(Examined, Verdict)>) {
         self.pending = Some(seq);
         self.edit = edit;
         let held =
