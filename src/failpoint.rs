@@ -7,7 +7,7 @@ use std::io;
 
 #[cfg(not(debug_assertions))]
 #[inline(always)]
-pub fn hit(_name: &str) -> io::Result<()> {
+pub(crate) fn hit(_name: &str) -> io::Result<()> {
     Ok(())
 }
 

@@ -187,7 +187,7 @@ pub(super) fn reap_descendants() -> io::Result<()> {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub fn reap_descendants() -> io::Result<()> {
+pub(super) fn reap_descendants() -> io::Result<()> {
     Ok(())
 }
 

@@ -35,7 +35,7 @@ pub(super) fn give_back(file: &File) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn give_back(_: &File) {}
+pub(super) fn give_back(_: &File) {}
 
 #[cfg(target_os = "linux")]
 pub(super) fn ask(file: &File) -> Asked<'_> {
@@ -51,7 +51,7 @@ pub(super) fn ask(file: &File) -> Asked<'_> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn ask(_: &File) -> Asked<'_> {
+pub(super) fn ask(_: &File) -> Asked<'_> {
     Asked::Unsupported
 }
 
