@@ -94,15 +94,15 @@ mod kernel {
 mod kernel {
     use std::time::Duration;
 
-    pub fn wall() -> Duration {
+    pub(super) fn wall() -> Duration {
         read(libc::CLOCK_REALTIME)
     }
 
-    pub fn since_boot() -> Duration {
+    pub(super) fn since_boot() -> Duration {
         read(libc::CLOCK_MONOTONIC_RAW)
     }
 
-    pub fn awake() -> Duration {
+    pub(super) fn awake() -> Duration {
         read(libc::CLOCK_UPTIME_RAW)
     }
 
