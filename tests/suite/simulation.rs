@@ -189,8 +189,10 @@ impl Simulation {
                 let asks = (0..=self.dice.below(3)).map(|_| self.invent()).collect();
                 let fault = self.fault();
                 self.ask(asks, fault);
-                if matches!(fault, Fault::NoRoundYet | Fault::KilledBehindAppend)
-                    && self.dice.one_in(4)
+                if matches!(
+                    fault,
+                    Fault::NoRoundYet | Fault::KilledBehindAppend | Fault::CalledMeanwhile
+                ) && self.dice.one_in(4)
                 {
                     // What was told before the loss, though not synced, must still be true.
                     self.watch();
@@ -208,6 +210,7 @@ impl Simulation {
             13 => Fault::StoppedBeforeAppend,
             14 => Fault::StoppedBehindSync,
             15 => Fault::SyncFails,
+            16 | 17 => Fault::CalledMeanwhile,
             0 => Fault::KilledBeforeAppend,
             1 => Fault::DiskFull,
             2 => Fault::TornAndKilled,

@@ -48,6 +48,9 @@ pub(crate) enum Fault {
     Overtaken,
     /// The process is stopped with the journal's lock.
     StoppedBeforeAppend,
+    /// A call comes while the log is synced for others, and the process is stopped when those are
+    /// answered.
+    CalledMeanwhile,
     /// The process is killed after the append: others may read what no process has synced.
     KilledBehindAppend,
     /// The process lives, but has not come to its round of syncing.
@@ -77,6 +80,8 @@ pub(crate) struct Process {
     published: u64,
     /// What it was stopped before.
     stopped_before: Option<Action>,
+    /// Calls that come while the log is synced.
+    meanwhile: Vec<Queued>,
 }
 
 /// Where a process stands after it was driven.
@@ -180,7 +185,8 @@ impl Machine {
         let started_at = disk.clock.now(Timestamp::default());
         let published = disk.state.seq();
         let driver = Driver::new(participant, stay, Chance::new(self.started), started_at);
-        self.seats[seat] = Some(Process { driver, disk, published, stopped_before: None });
+        self.seats[seat] =
+            Some(Process { driver, disk, published, stopped_before: None, meanwhile: Vec::new() });
     }
 
     pub(crate) fn kill(&mut self, seat: usize) {
@@ -231,8 +237,9 @@ impl Machine {
         fault: Fault,
     ) -> Vec<Heard> {
         let mut answers = Vec::new();
-        for (name, arguments) in calls {
-            answers.push(self.call(seat, name, arguments.clone()));
+        for (number, (name, arguments)) in calls.iter().enumerate() {
+            let later = fault == Fault::CalledMeanwhile && number > 1;
+            answers.push(self.call(seat, name, arguments.clone(), later));
         }
         let mut driven = self.drive(seat, fault);
         while driven == Driven::Waits && self.is_held_up(seat) {
@@ -254,6 +261,7 @@ impl Machine {
         seat: usize,
         name: &'static str,
         arguments: Value,
+        later: bool,
     ) -> Result<Receiver<Answer>, Refusal> {
         let Some(process) = &mut self.seats[seat] else { panic!("seat {seat} is empty") };
         let prepared = find(name).unwrap().prepare(arguments)?;
@@ -264,7 +272,11 @@ impl Machine {
         let fetched = prepared.fetches().then(|| Box::new(taken()));
         let (mut call, answer) = Queued::new(prepared.into(), Caller::default(), now);
         call.fetched = fetched;
-        process.driver.commit.handle(Happened::Called(call), now);
+        if later {
+            process.meanwhile.push(call);
+        } else {
+            process.driver.commit.handle(Happened::Called(call), now);
+        }
         Ok(answer)
     }
 
@@ -334,6 +346,12 @@ impl Machine {
             let now = process.disk.instant();
             let stopped_before = process.stopped_before.take();
             let Some(action) = stopped_before.or_else(|| process.driver.commit.next(now)) else {
+                if !process.meanwhile.is_empty() {
+                    let calls = std::mem::take(&mut process.meanwhile).into_iter();
+                    calls
+                        .for_each(|call| process.driver.commit.handle(Happened::Called(call), now));
+                    continue;
+                }
                 if !self.finish_sync(seat) {
                     return Driven::Waits;
                 }
@@ -383,6 +401,9 @@ impl Machine {
                 self.kill(seat);
                 return Driven::Killed;
             }
+            if fault == Fault::CalledMeanwhile && kind == Kind::Reply {
+                return Driven::Stopped;
+            }
         }
         panic!("the process goes round in a circle");
     }
@@ -403,7 +424,7 @@ impl Machine {
         let Some(other) = self.living().find(|other| *other != seat) else { return };
         let lock = self.shared.borrow_mut().lock.take();
         let call = serde_json::json!({"goal": format!("goal {}", self.chance.draw())});
-        drop(self.call(other, "init_coordination", call));
+        drop(self.call(other, "init_coordination", call, false));
         self.drive(other, Fault::None);
         self.shared.borrow_mut().lock = lock;
     }
