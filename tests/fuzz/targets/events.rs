@@ -35,13 +35,19 @@ fuzz_target!(|input: &[u8]| {
                     state.rollback(savepoint);
                     assert!(state.to_document() == before, "{recorded:?} was not taken back");
                     state.apply(&recorded).expect("what fitted fits again");
-                    assert!(state.to_document() == after, "{recorded:?} did something else the second time");
+                    assert!(
+                        state.to_document() == after,
+                        "{recorded:?} did something else the second time"
+                    );
                 }
                 replica.apply(&recorded).expect("what fits one replica fits the other");
                 replica.settle();
                 assert!(replica.to_document() == after, "{recorded:?} made two replicas differ");
             }
-            Err(_) => assert!(state.to_document() == before, "{recorded:?} was refused and changed something"),
+            Err(_) => assert!(
+                state.to_document() == before,
+                "{recorded:?} was refused and changed something"
+            ),
         }
         state.settle();
         // Events that nobody decided on may break a rule, but not the check.

@@ -30,7 +30,8 @@ impl Session {
         dup2_stdin(&served).unwrap();
         dup2_stdout(&answers).unwrap();
         let server = thread::spawn(|| {
-            let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let runtime =
+                Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             let (_dir, handle) = board(Stay::Presence);
             runtime.block_on(serve_stdio(handle, Caller::default(), Toolset::Full)).unwrap();
         });

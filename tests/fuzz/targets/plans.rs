@@ -22,11 +22,19 @@ fuzz_target!(|input: &str| {
     let plan = match plan::parse(&input) {
         Ok(plan) => plan,
         Err(problems) => {
-            assert!(!problems.is_empty() && problems.iter().all(|one| (1..=lines).contains(&one.line)), "{problems:?}");
+            assert!(
+                !problems.is_empty() && problems.iter().all(|one| (1..=lines).contains(&one.line)),
+                "{problems:?}"
+            );
             return;
         }
     };
-    assert!(plan.items.iter().enumerate().all(|(at, item)| item.parent.is_none_or(|parent| parent < at)));
+    assert!(
+        plan.items
+            .iter()
+            .enumerate()
+            .all(|(at, item)| item.parent.is_none_or(|parent| parent < at))
+    );
     let envelope = Envelope {
         at: Timestamp::default(),
         participant: ParticipantId::trusted("p-1"),
@@ -41,12 +49,18 @@ fuzz_target!(|input: &str| {
     assert_eq!(state.check(), Vec::<String>::new());
     let tasks = state.in_file_order(state.tasks());
     let title = plan.title.as_deref();
-    let exported = [plan::to_markdown(title, &tasks), serde_json::to_string(&plan::to_json(title, &tasks)).unwrap()];
+    let exported = [
+        plan::to_markdown(title, &tasks),
+        serde_json::to_string(&plan::to_json(title, &tasks)).unwrap(),
+    ];
     for text in exported {
         let again = plan::parse(&text).unwrap_or_else(|problems| panic!("{problems:?} in {text}"));
         match replanned(&state, &again) {
             Ok(Event::PlanImported { created, changed, removed, .. }) => {
-                assert!(created.is_empty() && changed.is_empty() && removed.is_empty(), "{changed:?} by {text}");
+                assert!(
+                    created.is_empty() && changed.is_empty() && removed.is_empty(),
+                    "{changed:?} by {text}"
+                );
             }
             other => panic!("{other:?} by {text}"),
         }

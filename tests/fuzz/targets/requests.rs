@@ -61,7 +61,10 @@ impl Served {
         };
         let request = if path.is_empty() { rest.to_vec() } else { self.admitted(path, rest) };
         self.ask(&request, MOMENT);
-        let health = self.ask(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", PATIENCE);
+        let health = self.ask(
+            b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            PATIENCE,
+        );
         assert!(health.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&health));
     }
 
@@ -84,7 +87,8 @@ impl Served {
         set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
         let mut answer = Vec::new();
         let written = stream.write_all(request);
-        let open = written.is_ok() && (!is_readable(&stream, patience) || read_some(&mut stream, &mut answer));
+        let open = written.is_ok()
+            && (!is_readable(&stream, patience) || read_some(&mut stream, &mut answer));
         if open && stream.shutdown(Shutdown::Write).is_ok() {
             while read_some(&mut stream, &mut answer) {}
         }
