@@ -353,6 +353,9 @@ impl Machine {
                     continue;
                 }
                 if !self.finish_sync(seat) {
+                    let shared = self.shared.borrow();
+                    let holds = [shared.lock, shared.file_lock].contains(&Some(seat));
+                    assert!(!holds, "a process that waits keeps a lock from others");
                     return Driven::Waits;
                 }
                 if fault == Fault::KilledBehindSync {
