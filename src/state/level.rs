@@ -1,7 +1,7 @@
 //! Levels: what a build must know to read an event. Processes of several builds live on one board,
 //! because an upgrade stops no agent; what an older one among them could not read is not written.
 //!
-//! Level 1 is what the first builds read. Whatever came later has a line in [`NEWER`] with the
+//! Level 1 is what the first builds read. Whatever came later has a line in `NEWER` with the
 //! level that brought it:
 //!
 //! - A new kind of event: the older build stops at it.
@@ -46,7 +46,7 @@ pub struct Newer {
 }
 
 impl Newer {
-    /// A line of [`NEWER`].
+    /// A line of `NEWER`.
     pub const fn new(kind: &'static str, part: &'static str, level: u32) -> Self {
         Self { kind, part, level }
     }
@@ -143,7 +143,7 @@ pub fn named(older: &[Older]) -> String {
     named.join("; ")
 }
 
-/// Stands for the state file in [`NEWER`].
+/// Stands for the state file in `NEWER`.
 pub const STATE: &str = "state";
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! How the state keeps its records: all of a kind in a table of their own. Each is replaced by
-//! [`State::put`], so that what follows from it is updated, and it can be put back.
+//! `State::put`, so that what follows from it is updated, and it can be put back.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
