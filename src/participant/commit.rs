@@ -348,9 +348,16 @@ impl Commit {
                 return Some(Action::Regain);
             }
         }
-        let late = self.batch.late(now);
+        let (late, edit) = self.batch.late(now);
+        if let Some(examined) = edit {
+            // Its file is looked at again.
+            self.ready.push_back(Action::Conclude(examined, Verdict::Left));
+        }
         if !late.is_empty() {
             return Some(Action::AskHolder(late));
+        }
+        if let Some(action) = self.ready.pop_front() {
+            return Some(action);
         }
         // A batch that waits for the journal goes first: others can join the round then.
         if let Some(action) = self.batch.next(now) {
@@ -530,7 +537,8 @@ impl Commit {
             (None, Err(error)) => {
                 let error = Arc::new(error);
                 self.refuse(Vec::new(), Arc::clone(&error));
-                self.batch.forget_edit();
+                let edit = self.batch.take_edit();
+                self.ready.extend(edit.map(|examined| Action::Conclude(examined, Verdict::Left)));
                 self.regains.error = Some(error);
             }
         }

@@ -100,8 +100,8 @@ impl Batch {
         self.edit = Some((examined, now));
     }
 
-    pub(super) fn forget_edit(&mut self) {
-        self.edit = None;
+    pub(super) fn take_edit(&mut self) -> Option<Examined> {
+        self.edit.take().map(|(examined, _)| examined)
     }
 
     /// Whether it would begin now.
@@ -137,27 +137,27 @@ impl Batch {
         }
     }
 
-    /// Takes out the calls that have waited too long for the lock.
-    pub(super) fn late(&mut self, now: Instant) -> Vec<Queued> {
+    /// Takes out the calls, and the edit, that have waited too long for the lock.
+    pub(super) fn late(&mut self, now: Instant) -> (Vec<Queued>, Option<Examined>) {
         if !matches!(self.step, Step::Waiting { .. }) {
-            return Vec::new();
+            return (Vec::new(), None);
         }
         let is_late = |since: Instant| now.saturating_duration_since(since) > LOCK_PATIENCE;
-        self.edit.take_if(|(_, since)| is_late(*since));
+        let edit = self.edit.take_if(|(_, since)| is_late(*since)).map(|(examined, _)| examined);
         let (late, rest): (VecDeque<_>, _) =
             self.queue.drain(..).partition(|call| is_late(call.entered + waited(call)));
         self.queue = rest;
         if self.queue.is_empty() && self.edit.is_none() && self.retry_at().is_some() {
             self.step = Step::Idle;
         }
-        late.into()
+        (late.into(), edit)
     }
 
     /// This process has the lock.
     pub(super) fn locked(&mut self) {
         let calls = self.queue.drain(..self.queue.len().min(BATCH)).collect();
         self.is_due = false;
-        self.step = Step::Decide(calls, self.edit.take().map(|(examined, _)| examined));
+        self.step = Step::Decide(calls, self.take_edit());
     }
 
     /// The thread has taken the lock. False if it is not wanted any more.

@@ -179,3 +179,19 @@ fn what_another_process_has_shown_needs_no_round() {
     assert!(matches!(path.next(), Some(Action::Reply(_))));
     assert!(path.commit.is_complete());
 }
+
+#[test]
+fn edit_that_cannot_be_decided_on_is_given_back() {
+    let mut path = Path::new();
+    let outcome = super::super::edits::Outcome::Later;
+    path.tell(Event::Edited(Examined { path: "edit".into(), identity: None, outcome }));
+    assert!(matches!(path.next(), Some(Action::TryLock)));
+    path.tell(Event::Locked(Ok(false)));
+    assert!(matches!(path.next(), Some(Action::AwaitLock)));
+    path.now += LOCK_PATIENCE + SECOND;
+    assert!(
+        matches!(path.next(), Some(Action::Conclude(_, Verdict::Left))),
+        "or none is read again"
+    );
+    assert!(path.next().is_none());
+}
