@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// The reply of an operation, and what the board says beside it.
@@ -13,8 +14,17 @@ pub struct Answer<R> {
 }
 
 impl<R> Answer<R> {
-    pub(super) fn new(reply: R, json: Value) -> Self {
+    pub(crate) fn new(reply: R, json: Value) -> Self {
         Self { reply, json }
+    }
+
+    /// A reply that was made here, without asking a board.
+    pub(crate) fn of(reply: R) -> serde_json::Result<Self>
+    where
+        R: Serialize,
+    {
+        let json = serde_json::to_value(&reply)?;
+        Ok(Self { reply, json })
     }
 
     /// The reply as clients get it, with all that is said beside it: `agent_id`, `unread_messages`,

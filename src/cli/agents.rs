@@ -1,25 +1,15 @@
 use std::process::ExitCode;
 
-use serde::Deserialize;
-use serde_json::json;
-
 use super::print::{Column, Page, Tone, headline};
 use super::{Outcome, Session};
-use crate::state::agent::{Agent, Waiting};
-
-/// One agent in the reply of `get_agents`.
-#[derive(Deserialize)]
-struct Item {
-    #[serde(flatten)]
-    agent: Agent,
-    present: bool,
-    quiet: bool,
-}
+use crate::ops;
+use crate::ops::get_agents::{Item, Params};
+use crate::state::agent::Waiting;
 
 pub(super) fn run(session: &Session) -> Outcome {
-    let reply = session.every_page("get_agents", "agents", &json!({}))?;
-    let agents: Vec<Item> = serde_json::from_value(reply["agents"].clone())?;
-    session.show(&reply, |page| {
+    let reply = session.every_page::<ops::GetAgents>("agents", &Params::default())?;
+    let agents = &reply.agents;
+    session.show(reply.json(), |page| {
         if agents.is_empty() {
             page.line("no agents");
             return;

@@ -4,10 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::print::{Column, text};
+use super::print::{Column, or_empty};
 use super::{Outcome, Session, read_whole, usage_error};
+use crate::ops;
+use crate::ops::{attach_artifact, get_task};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -50,31 +52,32 @@ fn attach(session: &Session, arguments: Attach) -> Outcome {
         Path::new(&file).file_name().and_then(|name| name.to_str()).filter(|_| file != "-");
     let name = name.or(own_name.map(str::to_owned));
     let name = name.unwrap_or_else(|| usage_error("what is it to be called? give --name"));
-    let mut request = json!({"task_id": task, "name": name});
+    let mut request = attach_artifact::Params { task_id: task, name, ..Default::default() };
     // A server reads no files of this machine, so the content goes along as text.
     if file == "-" || session.server.is_some() {
-        request["text"] = Value::from(read_whole(&file))
+        request.text = Some(read_whole(&file));
     } else {
-        request["path"] = Value::from(session.cwd.join(&file).to_string_lossy())
+        request.path = Some(session.cwd.join(&file).to_string_lossy().into_owned());
     }
-    let reply = session.call("attach_artifact", request)?;
-    session.show(&reply, |page| {
-        let (bytes, path) = (&reply["artifact"]["bytes"], text(&reply["path"]));
+    let reply = session.ask::<ops::AttachArtifact>(&request)?;
+    session.show(reply.json(), |page| {
+        let (bytes, path) = (reply.artifact.bytes, &reply.path);
         let place = match &session.server {
             Some(server) => format!("{path} of the board of {}", server.address),
             None => session.dir().join(path).display().to_string(),
         };
         page.line(format_args!(
-            "task {}: {name}, {bytes} bytes, in {place}",
-            text(&reply["task_id"])
+            "task {}: {}, {bytes} bytes, in {place}",
+            reply.task_id, request.name
         ));
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(session: &Session, arguments: &List) -> Outcome {
-    let reply = session.call("get_task", json!({"task_id": arguments.task}))?;
-    let artifacts = reply["task"]["artifacts"].as_array().cloned().unwrap_or_default();
+    let query = get_task::Params { task_id: arguments.task.clone(), ..Default::default() };
+    let reply = session.ask::<ops::GetTask>(&query)?;
+    let artifacts = &reply.task.task.artifacts;
     let shown = json!({"task_id": arguments.task, "artifacts": artifacts});
     session.show(&shown, |page| {
         if artifacts.is_empty() {
@@ -84,12 +87,9 @@ fn list(session: &Session, arguments: &List) -> Outcome {
             ));
         }
         let rows = artifacts.iter().map(|one| {
-            let saved = serde_json::from_value(one["at"].clone())
-                .map(|at| page.when(at))
-                .unwrap_or_default();
-            let [name, bytes, agent, attempt] =
-                ["name", "bytes", "agent", "attempt"].map(|name| Column::from(text(&one[name])));
-            [name, bytes, saved.into(), agent, attempt]
+            let (agent, attempt) = (or_empty(one.agent.as_ref()), or_empty(one.attempt));
+            let name = Column::from(one.name.as_str());
+            [name, one.bytes.into(), page.when(one.at).into(), agent.into(), attempt.into()]
         });
         let rows: Vec<_> = rows.collect();
         page.table(["name", "bytes", "attached", "agent", "attempt"], rows.into_iter());

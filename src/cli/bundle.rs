@@ -1,6 +1,7 @@
 //! `callboard bundle`: refined prompts and settings, kept for the next run. With `--state-dir`,
 //! they are kept in a directory of their own and need no board.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -114,7 +115,7 @@ struct Refine {
 struct List {
     /// List at most N bundles
     #[arg(long, value_name = "N", value_parser = super::page_size())]
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// Continue after this bundle, which the previous page named as its last
     #[arg(long, value_name = "PATH")]
     after: Option<String>,
@@ -277,7 +278,7 @@ fn tell_quarantined(page: &mut Page, reply: &Value) {
 }
 
 fn list(place: &Place, scope: Option<String>, arguments: &List) -> Outcome {
-    let limit = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
+    let limit = arguments.limit.map_or(usize::MAX, |limit| limit.get() as usize);
     let reply = place.ask(Asked::List { scope, after: arguments.after.clone(), limit }, false)?;
     place.session.show(&reply, |page| {
         let bundles = reply["bundles"].as_array().map_or(&[][..], Vec::as_slice);

@@ -1,9 +1,9 @@
 use std::process::ExitCode;
 
-use serde_json::json;
-
-use super::print::text;
 use super::{Outcome, Session};
+use crate::ops;
+use crate::ops::cancel_task::Params;
+use crate::state::task::TaskStatus;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -18,20 +18,17 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let request = json!({"task_id": arguments.id, "reason": arguments.reason, "ask_owner": arguments.ask_owner});
-    let reply = session.call("cancel_task", request)?;
-    session.show(&reply, |page| match reply["asked_owner"] == true {
-        true => page
-            .line(format_args!("the agent of {} is told to stop with its next call", arguments.id)),
-        false if reply["status"] == "cancelled" => {
-            page.line(format_args!("cancelled {}", arguments.id))
+    let Arguments { id, reason, ask_owner } = arguments;
+    let request = Params { task_id: id, reason, ask_owner, ..Default::default() };
+    let reply = session.ask::<ops::CancelTask>(&request)?;
+    let id = &request.task_id;
+    session.show(reply.json(), |page| match reply.status {
+        _ if reply.asked_owner => {
+            page.line(format_args!("the agent of {id} is told to stop with its next call"))
         }
+        TaskStatus::Cancelled => page.line(format_args!("cancelled {id}")),
         // Some of its parts were done, or are asked to stop.
-        false => page.line(format_args!(
-            "cancelled what is open of {}; it is {}",
-            arguments.id,
-            text(&reply["status"])
-        )),
+        status => page.line(format_args!("cancelled what is open of {id}; it is {status}")),
     })?;
     Ok(ExitCode::SUCCESS)
 }

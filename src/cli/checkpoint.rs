@@ -1,6 +1,7 @@
 //! `callboard checkpoint`: how far a workflow has come, saved by whatever runs it and read by
 //! whatever resumes it.
 
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -83,7 +84,7 @@ pub(super) struct List {
     workflow: Option<String>,
     /// List at most N
     #[arg(long, value_name = "N", value_parser = super::page_size())]
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// Continue after this one, which the previous page named as its last
     #[arg(long, value_name = "LAST")]
     after: Option<String>,

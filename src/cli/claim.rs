@@ -1,11 +1,12 @@
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::print::{Page, Tone, text};
+use super::print::{Page, Tone, or_empty, text};
 use super::wording::Wording;
 use super::{Outcome, Session};
-use crate::state::task::Task;
+use crate::ops::claim_task::{Claimed, Empty, Params, Reply};
+use crate::ops::{self, Handoff, Held};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -23,35 +24,42 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let query = json!({"task_id": arguments.id, "wait_seconds": arguments.wait, "scope": arguments.scope,
-        "exclusive_files": arguments.exclusive_files});
-    let progress = (arguments.wait > 0)
-        .then(|| session.progress(&format!("waiting up to {} s for a task", arguments.wait)));
-    let reply = session.call("claim_task", query)?;
+    let Arguments { id, wait, exclusive_files, scope } = arguments;
+    let query =
+        Params { task_id: id, wait_seconds: wait, scope, exclusive_files, ..Default::default() };
+    let progress =
+        (wait > 0).then(|| session.progress(&format!("waiting up to {wait} s for a task")));
+    let reply = session.ask::<ops::ClaimTask>(&query)?;
     drop(progress);
     let wording = &session.wording;
-    if reply["success"] != true {
-        session.show(&reply, |page| empty_handed(page, &reply, wording))?;
-        return Ok(ExitCode::from(super::REFUSED));
-    }
-    let task: Task = serde_json::from_value(reply["task"].clone())?;
-    session.show(&reply, |page| claimed(page, &reply, &task, wording))?;
-    Ok(ExitCode::SUCCESS)
+    session.show(reply.json(), |page| match &reply.reply {
+        Reply::Claimed(mine) => claimed(page, mine, wording),
+        Reply::Holding { message, holding, next, .. } => {
+            holds(page, message, holding, &wording.in_commands(next))
+        }
+        Reply::Empty(empty) => empty_handed(page, empty, wording),
+    })?;
+    Ok(ExitCode::from(if matches!(reply.reply, Reply::Claimed(_)) { 0 } else { super::REFUSED }))
 }
 
-fn empty_handed(page: &mut Page, reply: &Value, wording: &Wording) {
-    page.line(text(&reply["message"]));
-    for held in reply["holding"].as_array().into_iter().flatten() {
-        let id = format!("{}{}", text(&held["task"]), text(&held["run"]));
-        page.line(format_args!("{id} (attempt {})", held["attempt"]));
+fn holds(page: &mut Page, message: &str, holding: &[Held], next: &str) {
+    page.line(message);
+    for held in holding {
+        let id = or_empty(held.task.as_ref().or(held.run.as_ref()));
+        page.line(format_args!("{id} (attempt {})", held.attempt));
     }
-    page.field("reason", text(&reply["reason"]));
-    page.field("verdict", text(&reply["verdict"]));
-    page.field("next", wording.in_commands(&text(&reply["next"])));
+    page.field("next", next);
 }
 
-fn claimed(page: &mut Page, reply: &Value, task: &Task, wording: &Wording) {
-    let already = if reply["already"] == true { " before" } else { "" };
+fn empty_handed(page: &mut Page, empty: &Empty, wording: &Wording) {
+    page.line(&empty.message);
+    page.field("reason", empty.reason.as_deref().unwrap_or_default());
+    page.field("verdict", text(&json!(empty.why.verdict)));
+    page.field("next", wording.in_commands(&empty.next));
+}
+
+fn claimed(page: &mut Page, claimed: &Claimed, wording: &Wording) {
+    let (task, already) = (&claimed.task, if claimed.already { " before" } else { "" });
     let attempt = format_args!("{}{already}, attempt {}", task.id, task.attempt);
     page.marked("claimed", Tone::Busy, attempt);
     page.field("title", task.title.as_deref().unwrap_or_default());
@@ -60,37 +68,31 @@ fn claimed(page: &mut Page, reply: &Value, task: &Task, wording: &Wording) {
         page.field("files", context.files.join(", "));
         page.field("hints", context.hints.as_deref().unwrap_or_default());
     }
-    handoff(page, &reply["handoff"]);
-    if let Ok(until) = serde_json::from_value(reply["lease_until"].clone()) {
-        let until = page.when(until);
-        page.field("lease ends", until);
-    }
+    claimed.handoff.iter().for_each(|earlier| handoff(page, earlier));
+    let until = page.when(claimed.lease_until);
+    page.field("lease ends", until);
     page.field("next", wording.line_of_agent(&format!("complete {} 'what was done'", task.id)));
 }
 
-fn handoff(page: &mut Page, handoff: &Value) {
-    for one in handoff["dependencies"].as_array().into_iter().flatten() {
-        let parts = ["task", "branch", "commit", "output"].map(|field| text(&one[field]));
-        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        page.field("builds on", parts.join(" "));
+fn handoff(page: &mut Page, handoff: &Handoff) {
+    for one in &handoff.dependencies {
+        let left =
+            [&one.branch, &one.commit, &one.output].map(|part| part.as_deref().unwrap_or_default());
+        let parts = std::iter::once(one.task.as_str()).chain(left).filter(|part| !part.is_empty());
+        page.field("builds on", parts.collect::<Vec<_>>().join(" "));
     }
-    let last = &handoff["last_attempt"];
-    page.field("last attempt by", text(&last["agent"]));
-    page.field("its error", text(&last["error"]));
-    page.field("its note", text(&last["note"]));
-    page.field("its worktree", text(&last["worktree"]));
-    for one in handoff["overlaps"].as_array().into_iter().flatten() {
-        let until = serde_json::from_value(one["until"].clone())
-            .map(|until| page.when(until))
-            .unwrap_or_default();
-        let task = text(&one["task"]);
-        let task = if task.is_empty() { task } else { format!(" for {task}") };
-        page.field(
-            "overlaps",
-            format_args!("{} of {}{task}, ends {until}", text(&one["files"]), text(&one["agent"])),
-        );
+    if let Some(last) = &handoff.last_attempt {
+        page.field("last attempt by", &last.agent);
+        page.field("its error", last.error.as_deref().unwrap_or_default());
+        page.field("its note", last.note.as_deref().unwrap_or_default());
+        page.field("its worktree", last.worktree.as_deref().unwrap_or_default());
     }
-    for discovery in handoff["discoveries"].as_array().into_iter().flatten() {
-        page.field("discovery", text(discovery));
+    for one in &handoff.overlaps {
+        let task = one.task.as_ref().map(|task| format!(" for {task}")).unwrap_or_default();
+        let until = page.when(one.until);
+        page.field("overlaps", format_args!("{} of {}{task}, ends {until}", one.files, one.agent));
+    }
+    for discovery in &handoff.discoveries {
+        page.field("discovery", discovery);
     }
 }

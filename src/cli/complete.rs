@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::{Outcome, Session, read_input};
+use crate::ops;
+use crate::ops::complete_task::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -27,16 +27,19 @@ pub(super) struct Arguments {
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let output = if arguments.output == "-" { read_input("-") } else { arguments.output };
-    let result = json!({
-        "task_id": arguments.id,
-        "output": output,
-        "files_modified": session.project_paths(&arguments.file),
-        "files_created": session.project_paths(&arguments.created),
-        "branch": arguments.branch,
-        "commit": arguments.commit,
-    });
-    let reply = session.call("complete_task", result)?;
-    let already = if reply["already"] == true { " before" } else { "" };
-    session.show(&reply, |page| page.line(format_args!("completed {}{already}", arguments.id)))?;
+    let result = Params {
+        task_id: arguments.id,
+        output,
+        files_modified: session.project_paths(&arguments.file),
+        files_created: session.project_paths(&arguments.created),
+        branch: arguments.branch,
+        commit: arguments.commit,
+        ..Default::default()
+    };
+    let reply = session.ask::<ops::CompleteTask>(&result)?;
+    let already = if reply.already { " before" } else { "" };
+    session.show(reply.json(), |page| {
+        page.line(format_args!("completed {}{already}", result.task_id))
+    })?;
     Ok(ExitCode::SUCCESS)
 }

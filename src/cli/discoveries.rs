@@ -1,9 +1,8 @@
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::{Outcome, Session, print, read_input};
-use crate::state::discovery::Discovery;
+use crate::ops::{self, add_discovery, get_discoveries};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -27,7 +26,7 @@ pub(super) struct Arguments {
     before: Option<String>,
     /// List at most N, the newest
     #[arg(long, value_name = "N", value_parser = super::page_size())]
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
 }
 
 #[derive(clap::Subcommand)]
@@ -60,40 +59,52 @@ struct Add {
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
         Some(Command::Add(arguments)) => add(session, arguments),
-        None => list(session, &arguments),
+        None => list(session, arguments),
     }
 }
 
 fn add(session: &Session, arguments: Add) -> Outcome {
     let content = if arguments.text == "-" { read_input("-") } else { arguments.text };
     let files = session.project_paths(&arguments.file);
-    let request = json!({"content": content, "tags": arguments.tag, "task_id": arguments.task, "files": files,
-        "supersedes": arguments.supersede, "idempotency_key": arguments.key});
-    let reply = session.call("add_discovery", request)?;
-    session.show(&reply, |page| page.line(print::text(&reply["discovery"]["id"])))?;
+    let request = add_discovery::Params {
+        content,
+        tags: arguments.tag,
+        task_id: arguments.task,
+        files,
+        supersedes: arguments.supersede,
+        idempotency_key: arguments.key,
+        ..Default::default()
+    };
+    let reply = session.ask::<ops::AddDiscovery>(&request)?;
+    session.show(reply.json(), |page| page.line(&reply.discovery.id))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(session: &Session, arguments: &Arguments) -> Outcome {
+fn list(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { search, tag, task, all, before, limit, .. } = arguments;
-    let request = json!({"query": search, "tags": tag, "task_id": task, "all": all, "after": before,
-        "limit": limit});
-    let reply = session.call("get_discoveries", request)?;
-    let discoveries: Vec<Discovery> = serde_json::from_value(reply["discoveries"].clone())?;
-    let superseded =
-        reply["discoveries"].as_array().into_iter().flatten().map(|one| &one["superseded_by"]);
-    session.show(&reply, |page| {
-        if discoveries.is_empty() {
+    let request = get_discoveries::Params {
+        query: search,
+        tags: tag,
+        task_id: task,
+        all,
+        limit,
+        after: before,
+    };
+    let reply = session.ask::<ops::GetDiscoveries>(&request)?;
+    session.show(reply.json(), |page| {
+        if reply.discoveries.is_empty() {
             page.line("no discoveries");
         }
-        for (one, superseded_by) in discoveries.iter().zip(superseded) {
+        for shown in &reply.discoveries {
+            let one = &shown.discovery;
             let tags = if one.tags.is_empty() {
                 String::new()
             } else {
                 format!(" [{}]", one.tags.join(", "))
             };
-            let superseded_by = superseded_by
-                .as_str()
+            let superseded_by = shown
+                .superseded_by
+                .as_ref()
                 .map(|by| format!(", superseded by {by}"))
                 .unwrap_or_default();
             let from = format!(
@@ -104,7 +115,7 @@ fn list(session: &Session, arguments: &Arguments) -> Outcome {
             );
             page.field(&print::harmless(&from), &one.content);
         }
-        if let Some(next) = reply["next"].as_str() {
+        if let Some(next) = reply.part.as_ref().and_then(|part| part.next.as_ref()) {
             page.line(format_args!("there are older ones: --before {next}"));
         }
     })?;

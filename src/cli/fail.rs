@@ -1,9 +1,8 @@
 use std::process::ExitCode;
 
-use serde_json::json;
-
-use super::print::text;
 use super::{Outcome, Session};
+use crate::ops;
+use crate::ops::fail_task::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -20,22 +19,23 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let failure = json!({
-        "task_id": arguments.id,
-        "error": arguments.error,
-        "final": arguments.permanent,
-        "category": arguments.category,
-    });
-    let reply = session.call("fail_task", failure)?;
-    session.show(&reply, |page| match serde_json::from_value(reply["retry_at"].clone()) {
-        Ok(time) => {
-            let (when, left) = (page.when(time), &reply["attempts_left"]);
+    let failure = Params {
+        task_id: arguments.id,
+        error: arguments.error,
+        is_final: arguments.permanent,
+        category: arguments.category,
+        ..Default::default()
+    };
+    let reply = session.ask::<ops::FailTask>(&failure)?;
+    session.show(reply.json(), |page| match reply.retry_at {
+        Some(time) => {
+            let (when, left) = (page.when(time), reply.attempts_left);
             page.line(format_args!(
                 "{} is tried again {when}; attempts left: {left}",
-                arguments.id
+                failure.task_id
             ));
         }
-        Err(_) => page.line(format_args!("{} is {} now", arguments.id, text(&reply["status"]))),
+        None => page.line(format_args!("{} is {} now", failure.task_id, reply.status)),
     })?;
     Ok(ExitCode::SUCCESS)
 }

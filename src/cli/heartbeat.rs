@@ -1,9 +1,9 @@
 use std::process::ExitCode;
 
-use serde_json::json;
-
-use super::print::text;
+use super::print::or_empty;
 use super::{Outcome, Session};
+use crate::ops;
+use crate::ops::heartbeat::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -16,17 +16,15 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply =
-        session.call("heartbeat", json!({"task_id": arguments.task, "note": arguments.note}))?;
-    session.show(&reply, |page| match serde_json::from_value(reply["lease_until"].clone()) {
-        Ok(until) => {
-            let until = page.when(until);
-            page.line(format_args!(
-                "the lease of {} ends {until}",
-                text(&reply["task_id"]) + &text(&reply["run_id"])
-            ));
+    let params = Params { task_id: arguments.task, note: arguments.note, ..Default::default() };
+    let reply = session.ask::<ops::Heartbeat>(&params)?;
+    session.show(reply.json(), |page| match reply.lease_until {
+        Some(until) => {
+            let (until, held) =
+                (page.when(until), reply.task_id.as_ref().or(reply.run_id.as_ref()));
+            page.line(format_args!("the lease of {} ends {until}", or_empty(held)));
         }
-        Err(_) => page.line("heard; you hold no task"),
+        None => page.line("heard; you hold no task"),
     })?;
     Ok(ExitCode::SUCCESS)
 }

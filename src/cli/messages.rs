@@ -1,11 +1,11 @@
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
-
-use super::print::{Page, Tone, harmless, text};
+use super::print::{Page, Tone, harmless, listed};
 use super::wording::Wording;
 use super::{Outcome, Session, read_input};
-use crate::state::time::Timestamp;
+use crate::ops::{self, get_messages, send_message};
+use crate::state::message::MessageKind;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -17,7 +17,7 @@ pub(super) struct Arguments {
     done: Vec<String>,
     /// List at most N
     #[arg(long, value_name = "N", value_parser = super::page_size())]
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
 }
 
 #[derive(clap::Args)]
@@ -46,73 +46,76 @@ pub(super) struct Reply {
     text: String,
 }
 
-pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
-    let query =
-        json!({"acknowledge": arguments.done, "all": arguments.all, "limit": arguments.limit});
-    let reply = session.call("get_messages", query)?;
-    session.show(&reply, |page| list(page, &reply, &session.wording))?;
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let Arguments { done, all, limit } = arguments;
+    let query = get_messages::Params { acknowledge: done, all, limit, ..Default::default() };
+    let reply = session.ask::<ops::GetMessages>(&query)?;
+    session.show(reply.json(), |page| list(page, &reply, &session.wording))?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn send(session: &Session, arguments: Send) -> Outcome {
-    let kind = if arguments.request { "request" } else { "inform" };
-    let request = json!({
-        "to": arguments.to, "text": given(arguments.text), "kind": kind, "task_id": arguments.task,
-        "idempotency_key": arguments.key,
-    });
-    sent(session, request)
+    let Send { to, text, request, task, key } = arguments;
+    sent(
+        session,
+        &send_message::Params {
+            to: Some(to),
+            text: given(text),
+            kind: Some(if request { MessageKind::Request } else { MessageKind::Inform }),
+            task_id: task,
+            idempotency_key: key,
+            ..Default::default()
+        },
+    )
 }
 
 pub(super) fn reply(session: &Session, arguments: Reply) -> Outcome {
-    sent(session, json!({"reply_to": arguments.id, "text": given(arguments.text)}))
+    let Reply { id, text } = arguments;
+    sent(
+        session,
+        &send_message::Params { reply_to: Some(id), text: given(text), ..Default::default() },
+    )
 }
 
 fn given(text: String) -> String {
     if text == "-" { read_input("-") } else { text }
 }
 
-fn sent(session: &Session, request: Value) -> Outcome {
-    let reply = session.call("send_message", request)?;
-    session.show(&reply, |page| {
-        let count =
-            format_args!("{}, to {}", text(&reply["message_id"]), counted(&reply["recipients"]));
-        page.marked("sent", Tone::Good, count);
-        page.field("not to", text(&reply["full"]));
+fn sent(session: &Session, request: &send_message::Params) -> Outcome {
+    let reply = session.ask::<ops::SendMessage>(request)?;
+    session.show(reply.json(), |page| {
+        page.marked(
+            "sent",
+            Tone::Good,
+            format_args!("{}, to {}", reply.message_id, counted(reply.recipients)),
+        );
+        page.field("not to", listed(&reply.full));
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn counted(number: &Value) -> String {
-    if *number == 1 { "one reader".to_owned() } else { format!("{number} readers") }
+fn counted(readers: usize) -> String {
+    if readers == 1 { "one reader".to_owned() } else { format!("{readers} readers") }
 }
 
-fn list(page: &mut Page, reply: &Value, wording: &Wording) {
-    let messages = reply["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for id in reply["not_kept"].as_array().into_iter().flatten() {
+fn list(page: &mut Page, reply: &get_messages::Reply, wording: &Wording) {
+    for id in &reply.not_kept {
         let all = wording.line_of_agent("messages --all");
-        page.line(format_args!(
-            "{}: no such message is kept; `{all}` has those that are",
-            text(id)
-        ));
+        page.line(format_args!("{id}: no such message is kept; `{all}` has those that are"));
     }
-    if messages.is_empty() {
+    if reply.messages.is_empty() {
         page.line("no unread messages");
     }
-    for one in messages {
-        let sent = serde_json::from_value::<Timestamp>(one["sent_at"].clone());
-        let when = sent.map(|at| page.when(at)).unwrap_or_default();
-        let about =
-            optional(" about ", &one["task_id"]) + &optional(" in answer to ", &one["reply_to"]);
-        let read = if one["unread"] == true { "" } else { ", dealt with" };
-        let head = format!(
-            "{} {} from {}{about} {when}{read}",
-            text(&one["id"]),
-            text(&one["kind"]),
-            text(&one["from"])
-        );
-        page.field(&harmless(&head), text(&one["text"]));
+    for one in &reply.messages {
+        let about = one.task_id.as_ref().map(|task| format!(" about {task}")).unwrap_or_default();
+        let answered =
+            one.reply_to.as_ref().map(|id| format!(" in answer to {id}")).unwrap_or_default();
+        let read = if one.unread { "" } else { ", dealt with" };
+        let (kind, when) = (one.kind.as_str(), page.when(one.sent_at));
+        let head = format!("{} {kind} from {}{about}{answered} {when}{read}", one.id, one.from);
+        page.field(&harmless(&head), &one.text);
     }
-    if reply["unread"] != 0 {
+    if reply.unread != 0 {
         let line = |words| wording.line_of_agent(words);
         page.line(format_args!(
             "answer with `{}`; `{}` puts one away",
@@ -120,9 +123,4 @@ fn list(page: &mut Page, reply: &Value, wording: &Wording) {
             line("messages --done ID")
         ));
     }
-}
-
-fn optional(before: &str, value: &Value) -> String {
-    let text = text(value);
-    if text.is_empty() { text } else { format!("{before}{text}") }
 }

@@ -4,6 +4,7 @@
 mod add;
 mod agents;
 mod artifact;
+mod ask;
 mod backup;
 mod bench;
 mod board;
@@ -58,13 +59,15 @@ mod work;
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 
 use anyhow::Context;
-use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
+use clap::builder::{RangedU64ValueParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
@@ -275,8 +278,13 @@ fn state_file(name: &str) -> Result<String, String> {
 }
 
 /// Parser of `--limit` where a command lists one page.
-fn page_size() -> RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=limit::PAGE.max as i64)
+fn page_size() -> impl TypedValueParser<Value = NonZeroU32> {
+    clap::value_parser!(u32).range(1..=limit::PAGE.max as i64).try_map(NonZeroU32::try_from)
+}
+
+/// What a word means in an enumeration of the board, for options that take its words.
+fn of_word<T: DeserializeOwned>(word: String) -> serde_json::Result<T> {
+    serde_json::from_value(Value::from(word))
 }
 
 /// Parser of `--wait`.
@@ -455,7 +463,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Supervise => supervise::run(),
         Command::Watch(arguments) => watch::run(&session, arguments),
         Command::Discoveries(arguments) => discoveries::run(&session, arguments),
-        Command::Messages(arguments) => messages::run(&session, &arguments),
+        Command::Messages(arguments) => messages::run(&session, arguments),
         Command::Send(arguments) => messages::send(&session, arguments),
         Command::Reply(arguments) => messages::reply(&session, arguments),
         Command::Runs(arguments) => runs::run(&session, arguments),
@@ -745,21 +753,6 @@ impl Session {
             return Ok(());
         }
         Err(BoardError::Absent { dir: self.dir().to_owned() }.into())
-    }
-
-    /// All pages of a list operation as one reply; `list` is the name of the field with the items.
-    fn every_page(&self, operation: &str, list: &str, query: &Value) -> anyhow::Result<Value> {
-        let (board, runtime) = (self.board(Stay::Brief)?, runtime()?);
-        let (mut query, mut items) = (query.clone(), Vec::new());
-        query["limit"] = Value::from(limit::PAGE.max);
-        loop {
-            let mut page = runtime.block_on(board.call(operation, query.clone()))?;
-            items.append(page[list].as_array_mut().unwrap_or(&mut Vec::new()));
-            match page["next"].take() {
-                Value::Null => return Ok(json!({list: items})),
-                next => query["after"] = next,
-            }
-        }
     }
 
     /// Paths as the board keeps them, whatever the current directory: relative to the worktree's

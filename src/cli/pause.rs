@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::{Outcome, Session};
+use crate::ops;
+use crate::ops::pause::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -11,8 +11,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply = session.call("pause", json!({"reason": arguments.reason}))?;
-    session.show(&reply, |page| {
+    let reply = session
+        .ask::<ops::PauseBoard>(&Params { reason: arguments.reason, ..Default::default() })?;
+    session.show(reply.json(), |page| {
         page.line(format_args!(
             "claims are paused; {} allows them again",
             session.wording.command("resume")

@@ -244,6 +244,16 @@ pub(super) fn off_in_words(ahead_seconds: i64) -> String {
     )
 }
 
+/// A value as text; empty if there is none.
+pub(super) fn or_empty(value: Option<impl fmt::Display>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// Values in one line.
+pub(super) fn listed<T: fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
+    values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>().join(", ")
+}
+
 /// A value of a reply as text: a string without its quotes; empty if it is null.
 pub(super) fn text(value: &Value) -> String {
     match value {

@@ -1,8 +1,11 @@
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
-
+use super::ask::{results, step};
 use super::{Outcome, Session, usage_error};
+use crate::board::Answer;
+use crate::ops::apply_batch::{self, Reply as Batch};
+use crate::ops::release_task::{Params, Reply};
+use crate::ops::{self, get_all_tasks};
 use crate::state::guard::HUMAN;
 use crate::state::task::{Task, TaskStatus};
 
@@ -19,10 +22,12 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    if let Some(id) = &arguments.id {
-        let reply =
-            session.call("release_task", json!({"task_id": id, "reason": arguments.reason}))?;
-        session.show(&reply, |page| page.line(format_args!("{} {id}", became(&reply))))?;
+    if let Some(task_id) = arguments.id {
+        let params = Params { task_id, reason: arguments.reason, ..Default::default() };
+        let reply = session.ask::<ops::ReleaseTask>(&params)?;
+        session.show(reply.json(), |page| {
+            page.line(format_args!("{} {}", became(&reply), params.task_id))
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let holder = match (arguments.all, session.agent.as_deref()) {
@@ -34,8 +39,8 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
 }
 
 /// What has become of a task: one whose agent was asked to stop does not go back to the queue.
-fn became(reply: &Value) -> &'static str {
-    if reply["status"] == "cancelled" { "cancelled" } else { "released" }
+fn became(reply: &Reply) -> &'static str {
+    if reply.status == TaskStatus::Cancelled { "cancelled" } else { "released" }
 }
 
 /// Releases all tasks that `holder`, or anybody, holds. It acts as the person, because the agent
@@ -46,37 +51,48 @@ fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -
         holder.is_none_or(|holder| task.claimed_by.as_ref().is_some_and(|by| by.as_str() == holder))
     });
     let reply = if held.is_empty() {
-        json!({"success": true, "applied": 0, "items_written": 0, "writes_saved": 0, "results": []})
+        Answer::of(Batch {
+            success: true,
+            applied: 0,
+            items_written: 0,
+            writes_saved: 0,
+            results: Vec::new(),
+        })?
     } else {
-        let release = |task: &Task| {
-            let arguments = json!({"agent_id": HUMAN, "task_id": task.id, "reason": reason});
-            json!({"name": "release_task", "arguments": arguments})
-        };
-        session.call(
-            "apply_batch",
-            json!({"operations": held.iter().map(release).collect::<Value>()}),
-        )?
+        let operations = held.iter().map(|task| step::<ops::ReleaseTask>(&as_person(task, reason)));
+        let operations = operations.collect::<Result<_, _>>()?;
+        session.ask::<ops::ApplyBatch>(&apply_batch::Params { operations, ..Default::default() })?
     };
-    session.show(&reply, |page| {
+    let became_of = results::<ops::ReleaseTask>(&reply)?;
+    session.show(reply.json(), |page| {
         if held.is_empty() {
             page.line(format_args!(
                 "{}",
                 holder.map_or("nobody holds a task".to_owned(), |id| format!("{id} holds no task"))
             ));
         }
-        for (index, task) in held.iter().enumerate() {
-            page.line(format_args!("{} {}", became(&reply["results"][index]), task.id));
+        for (reply, task) in became_of.iter().zip(&held) {
+            page.line(format_args!("{} {}", became(reply), task.id));
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
+fn as_person(task: &Task, reason: Option<&str>) -> Params {
+    Params {
+        agent_id: Some(HUMAN.to_owned()),
+        task_id: task.id.to_string(),
+        reason: reason.map(str::to_owned),
+        ..Default::default()
+    }
+}
+
 fn held_tasks(session: &Session) -> anyhow::Result<Vec<Task>> {
     let mut held = Vec::new();
     for status in TaskStatus::ALL.into_iter().filter(|status| status.is_held()) {
-        let reply =
-            session.every_page("get_all_tasks", "tasks", &json!({"status_filter": status}))?;
-        held.extend(serde_json::from_value::<Vec<Task>>(reply["tasks"].clone())?);
+        let query = get_all_tasks::Params { statuses: vec![status], ..Default::default() };
+        let reply = session.every_page::<ops::GetAllTasks>("tasks", &query)?;
+        held.extend(reply.tasks.iter().filter_map(|task| task.whole().cloned()));
     }
     Ok(held)
 }

@@ -1,8 +1,9 @@
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
-
+use super::ask::step;
 use super::{Outcome, Session};
+use crate::ops::retry_task::Params;
+use crate::ops::{self, apply_batch};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -15,23 +16,28 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    if let Some(scope) = &arguments.scope {
-        let reply = session.call("retry_task", json!({"scope": scope}))?;
-        session.show(&reply, |page| {
-            page.line(format_args!("{} tasks are available again", reply["retried"]))
+    let Arguments { id: ids, scope } = arguments;
+    if scope.is_some() {
+        let reply = session.ask::<ops::RetryTask>(&Params { scope, ..Default::default() })?;
+        session.show(reply.json(), |page| {
+            page.line(format_args!("{} tasks are available again", reply.retried))
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reply = match arguments.id.as_slice() {
-        [id] => session.call("retry_task", json!({"task_id": id}))?,
+    let retry = |id: &String| Params { task_id: Some(id.clone()), ..Default::default() };
+    let reply = match ids.as_slice() {
+        [id] => session.ask::<ops::RetryTask>(&retry(id))?.into_json(),
         ids => {
-            let retries =
-                ids.iter().map(|id| json!({"name": "retry_task", "arguments": {"task_id": id}}));
-            session.call("apply_batch", json!({"operations": retries.collect::<Value>()}))?
+            let operations = ids
+                .iter()
+                .map(|id| step::<ops::RetryTask>(&retry(id)))
+                .collect::<Result<_, _>>()?;
+            let batch = apply_batch::Params { operations, ..Default::default() };
+            session.ask::<ops::ApplyBatch>(&batch)?.into_json()
         }
     };
     session.show(&reply, |page| {
-        arguments.id.iter().for_each(|id| page.line(format_args!("available again: {id}")))
+        ids.iter().for_each(|id| page.line(format_args!("available again: {id}")))
     })?;
     Ok(ExitCode::SUCCESS)
 }

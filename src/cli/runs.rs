@@ -1,12 +1,13 @@
 use std::process::ExitCode;
 
-use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
 
-use super::print::{Column, Page, Tone, text};
-use super::{Outcome, Session};
+use super::print::{Column, Page, Tone, or_empty};
+use super::{Outcome, Session, of_word};
+use crate::ops::get_run::RunView;
+use crate::ops::{self, get_run, get_session, list_runs, list_sessions, stop_run};
 use crate::state::run::RunStatus;
-use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -14,8 +15,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// List only runs with this status
-    #[arg(long, value_parser = PossibleValuesParser::new(RunStatus::ALL.map(RunStatus::as_str)))]
-    status: Option<String>,
+    #[arg(long,
+        value_parser = PossibleValuesParser::new(RunStatus::ALL.map(RunStatus::as_str))
+            .try_map(of_word::<RunStatus>))]
+    status: Option<RunStatus>,
     /// List only runs that this runner has, or had last
     #[arg(long, value_name = "AGENT")]
     runner: Option<String>,
@@ -49,61 +52,58 @@ pub(super) struct Sessions {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let query = json!({"session_id": arguments.session, "status": arguments.status, "runner_id": arguments.runner});
-    let reply = session.every_page("list_runs", "runs", &query)?;
-    session.show(&reply, |page| table(page, &reply, "no runs"))?;
+    let Arguments { session: of, status, runner, .. } = arguments;
+    let query =
+        list_runs::Params { session_id: of, status, runner_id: runner, ..Default::default() };
+    let reply = session.every_page::<ops::ListRuns>("runs", &query)?;
+    session.show(reply.json(), |page| table(page, reply.runs.iter().map(|run| &**run)))?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn one(session: &Session, arguments: One) -> Outcome {
-    if arguments.stop {
-        let reply = session
-            .call("stop_run", json!({"run_id": arguments.id, "reason": arguments.reason}))?;
-        session.show(&reply, |page| {
-            page.marked(&text(&reply["status"]), Tone::Over, text(&reply["run_id"]))
+    let One { id: run_id, wait: wait_seconds, stop, reason } = arguments;
+    if stop {
+        let params = stop_run::Params { run_id, reason, ..Default::default() };
+        let reply = session.ask::<ops::StopRun>(&params)?;
+        session.show(reply.json(), |page| {
+            page.marked(reply.status.as_str(), Tone::Over, &reply.run_id)
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reply =
-        session.call("get_run", json!({"run_id": arguments.id, "wait_seconds": arguments.wait}))?;
-    session.show(&reply, |page| details(page, &reply["run"]))?;
+    let reply = session.ask::<ops::GetRun>(&get_run::Params { run_id, wait_seconds })?;
+    session.show(reply.json(), |page| details(page, &reply.run))?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn sessions(session: &Session, arguments: Sessions) -> Outcome {
-    if let Some(id) = arguments.id {
-        let reply = session.call("get_session", json!({"session_id": id}))?;
-        session.show(&reply, |page| {
-            let shown = &reply["session"];
-            for (name, key) in
-                [("session", "id"), ("status", "status"), ("parent", "parent_session_id")]
-            {
-                page.field(name, text(&shown[key]));
+    if let Some(session_id) = arguments.id {
+        let reply = session.ask::<ops::GetSession>(&get_session::Params { session_id })?;
+        session.show(reply.json(), |page| {
+            let shown = &reply.session.session;
+            page.field("session", &shown.id);
+            page.field("status", or_empty(reply.session.status));
+            page.field("parent", or_empty(shown.parent_session_id.as_ref()));
+            page.field("where", or_empty(shown.affinity.hostname.as_ref()));
+            for child in &reply.children {
+                page.field("started", format!("{} {}", child.session_id, or_empty(child.status)));
             }
-            page.field("where", text(&shown["affinity"]["hostname"]));
-            for child in reply["children"].as_array().into_iter().flatten() {
-                page.field(
-                    "started",
-                    format!("{} {}", text(&child["session_id"]), text(&child["status"])),
-                );
-            }
-            table(page, &reply, "no runs");
+            table(page, reply.runs.iter());
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reply = session.every_page("list_sessions", "sessions", &json!({}))?;
-    session.show(&reply, |page| {
-        let sessions = reply["sessions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if sessions.is_empty() {
+    let reply =
+        session.every_page::<ops::ListSessions>("sessions", &list_sessions::Params::default())?;
+    session.show(reply.json(), |page| {
+        if reply.sessions.is_empty() {
             return page.line("no sessions");
         }
-        let rows = sessions.iter().map(|one| {
+        let rows = reply.sessions.iter().map(|one| {
             [
-                Column::from(text(&one["id"])),
-                status(&one["status"]),
-                one["runs"].as_u64().unwrap_or_default().into(),
-                text(&one["agent_name"]).into(),
-                text(&one["parent_session_id"]).into(),
+                Column::from(&one.session.id),
+                one.status.map_or_else(|| Column::toned("", Tone::Over), status),
+                one.session.runs.into(),
+                or_empty(one.session.agent_name.as_ref()).into(),
+                or_empty(one.session.parent_session_id.as_ref()).into(),
             ]
         });
         page.table(["id", "status", "runs", "agent", "parent"], rows);
@@ -111,63 +111,64 @@ pub(super) fn sessions(session: &Session, arguments: Sessions) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(page: &mut Page, reply: &Value, none: &str) {
-    let runs = reply["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if runs.is_empty() {
-        return page.line(none);
+fn table<'a>(page: &mut Page, runs: impl ExactSizeIterator<Item = &'a RunView>) {
+    if runs.len() == 0 {
+        return page.line("no runs");
     }
-    let rows = runs.iter().map(|run| {
+    let rows = runs.map(|run| {
         [
-            Column::from(text(&run["run_id"])),
-            status(&run["status"]),
-            text(&run["runner_id"]).into(),
-            text(&run["session_id"]).into(),
-            text(&run["prompt"]).lines().next().unwrap_or_default().into(),
+            Column::from(&run.run_id),
+            status(run.status),
+            or_empty(run.runner_id.as_ref()).into(),
+            Column::from(&run.session_id),
+            run.prompt.lines().next().unwrap_or_default().into(),
         ]
     });
     page.table(["id", "status", "runner", "session", "prompt"], rows);
 }
 
-fn details(page: &mut Page, run: &Value) {
-    page.marked(&text(&run["status"]), tone(&run["status"]), text(&run["run_id"]));
-    let fields = [
-        "session_id",
-        "type",
-        "agent_name",
-        "project_dir",
-        "parent_session_id",
-        "runner_id",
-        "prompt",
+fn details(page: &mut Page, run: &RunView) {
+    page.marked(run.status.as_str(), tone(run.status), &run.run_id);
+    page.field("session_id", &run.session_id);
+    page.field("type", run.kind.as_str());
+    page.field("agent_name", or_empty(run.agent_name.as_ref()));
+    page.field("project_dir", or_empty(run.project_dir.as_ref()));
+    page.field("parent_session_id", or_empty(run.parent_session_id.as_ref()));
+    page.field("runner_id", or_empty(run.runner_id.as_ref()));
+    page.field("prompt", &run.prompt);
+    if !run.demands.is_empty() {
+        page.field("demands", json!(run.demands));
+    }
+    let times = [
+        ("created_at", Some(run.created_at)),
+        ("started_at", run.started_at),
+        ("completed_at", run.completed_at),
+        ("timeout_at", run.timeout_at),
+        ("no_match_until", run.no_match_until),
     ];
-    for name in fields {
-        page.field(name, text(&run[name]));
+    for (name, at) in times.into_iter().filter_map(|(name, at)| Some((name, at?))) {
+        let when = page.when(at);
+        page.field(name, when);
     }
-    if run["demands"].is_object() {
-        page.field("demands", run["demands"].to_string());
+    if let Some(result) = &run.result {
+        page.field("output", or_empty(result.output.as_ref()));
+        page.field("error", or_empty(result.error.as_ref()));
     }
-    for name in ["created_at", "started_at", "completed_at", "timeout_at", "no_match_until"] {
-        if let Ok(at) = serde_json::from_value::<Timestamp>(run[name].clone()) {
-            let when = page.when(at);
-            page.field(name, when);
-        }
-    }
-    page.field("output", text(&run["result"]["output"]));
-    page.field("error", text(&run["result"]["error"]));
-    for result in run["results"].as_array().into_iter().flatten() {
-        page.field("told", format!("{} {}", text(&result["run_id"]), text(&result["status"])));
+    for result in &run.results {
+        page.field("told", format!("{} {}", result.run_id, result.status));
     }
 }
 
-fn status(value: &Value) -> Column {
-    Column::toned(text(value), tone(value))
+fn status(status: RunStatus) -> Column {
+    Column::toned(status, tone(status))
 }
 
-fn tone(status: &Value) -> Tone {
-    match status.as_str().unwrap_or_default() {
-        "pending" => Tone::Waiting,
-        "claimed" | "running" | "stopping" => Tone::Busy,
-        "completed" => Tone::Good,
-        "failed" => Tone::Bad,
-        _ => Tone::Over,
+fn tone(status: RunStatus) -> Tone {
+    match status {
+        RunStatus::Pending => Tone::Waiting,
+        RunStatus::Claimed | RunStatus::Running | RunStatus::Stopping => Tone::Busy,
+        RunStatus::Completed => Tone::Good,
+        RunStatus::Failed => Tone::Bad,
+        RunStatus::Stopped => Tone::Over,
     }
 }

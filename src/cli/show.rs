@@ -2,8 +2,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::print::{Page, Tone, minutes_in_words, text};
+use super::print::{Page, Tone, listed, minutes_in_words, or_empty, text};
 use super::{Outcome, Session};
+use crate::ops;
+use crate::ops::get_task::{Params, Reply};
 use crate::state::task::{Attempt, Context, Task, TaskResult};
 use crate::state::time::Timestamp;
 
@@ -14,23 +16,24 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply = session.call("get_task", json!({"task_id": arguments.id}))?;
-    let task: Task = serde_json::from_value(reply["task"].clone())?;
-    session.show(&reply, |page| {
-        summary(page, &reply, &task);
+    let reply =
+        session.ask::<ops::GetTask>(&Params { task_id: arguments.id, ..Default::default() })?;
+    let task = &reply.task.task;
+    session.show(reply.json(), |page| {
+        summary(page, &reply, task);
         write_context(page, task.context.as_deref());
-        times(page, &task);
+        times(page, task);
         if let Some(result) = &task.result {
             page.line("\nresult");
             write_result(page, result);
         }
-        task.attempts.iter().for_each(|attempt| write_attempt(page, attempt));
+        reply.task.attempts.iter().for_each(|attempt| write_attempt(page, attempt));
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn summary(page: &mut Page, reply: &Value, task: &Task) {
-    let is = match (reply["retired"] == true, reply["ready"] == true) {
+fn summary(page: &mut Page, reply: &Reply, task: &Task) {
+    let is = match (reply.retired, reply.ready) {
         (true, _) => ", retired",
         (_, true) => ", ready",
         _ => "",
@@ -38,13 +41,13 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
     page.marked(task.status.as_str(), Tone::of(task.status), format_args!("{}{is}", task.id));
     page.field("title", task.title.as_deref().unwrap_or_default());
     page.field("description", &task.description);
-    page.field("priority", risen(&json!(task.priority), &reply["effective_priority"]));
+    page.field("priority", risen(task.priority, reply.effective_priority));
     page.field("path", task.path.as_deref().unwrap_or_default());
     let source = task.planned.as_ref().and_then(|planned| planned.source.as_ref());
-    page.field("from", source.map(ToString::to_string).unwrap_or_default());
+    page.field("from", or_empty(source));
     page.field("tags", task.tags.join(", "));
     let by = if task.status.is_held() { "held by" } else { "by" };
-    page.field(by, task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default());
+    page.field(by, or_empty(task.claimed_by.as_ref()));
     page.field(
         "attempt",
         format_args!("{} ({} of {} used)", task.attempt, task.attempts_used(), task.max_attempts),
@@ -53,17 +56,13 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
         "estimate",
         task.estimated_minutes.map(|minutes| minutes_in_words(minutes.into())).unwrap_or_default(),
     );
-    page.field(
-        "actual",
-        reply["actual_minutes"].as_u64().map(minutes_in_words).unwrap_or_default(),
-    );
+    page.field("actual", reply.actual_minutes.map(minutes_in_words).unwrap_or_default());
     if !task.demands.is_empty() {
         page.field("demands", serde_json::to_value(&task.demands).unwrap_or_default());
     }
-    let dependencies: Vec<_> = task.dependencies.iter().map(ToString::to_string).collect();
-    page.field("after", dependencies.join(", "));
-    for one in reply["waits_for"].as_array().into_iter().flatten() {
-        page.field("waits for", format_args!("{} ({})", text(&one["task"]), text(&one["status"])));
+    page.field("after", listed(&task.dependencies));
+    for one in &reply.waits_for {
+        page.field("waits for", format_args!("{} ({})", one.task, one.status));
     }
     if let Some(stop) = &task.stop_requested {
         let when = page.when(stop.at);
@@ -75,12 +74,11 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
 }
 
 /// The priority, and what it has risen to.
-pub(super) fn risen(priority: &Value, effective: &Value) -> String {
-    if effective.is_null() {
-        priority.to_string()
-    } else {
-        format!("{priority}, risen to {effective}")
-    }
+pub(super) fn risen(priority: u8, effective: Option<u8>) -> String {
+    effective.map_or_else(
+        || priority.to_string(),
+        |effective| format!("{priority}, risen to {effective}"),
+    )
 }
 
 fn write_context(page: &mut Page, context: Option<&Context>) {

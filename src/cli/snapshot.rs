@@ -1,5 +1,6 @@
 //! `callboard snapshot`: states kept as files, to compare with and to go back to.
 
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ struct Create {
 struct List {
     /// List at most N, the newest
     #[arg(long, value_name = "N", value_parser = super::page_size())]
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
 }
 
 #[derive(clap::Args)]
@@ -52,7 +53,7 @@ struct Diff {
     to: Option<String>,
     /// List at most N changes
     #[arg(long, value_name = "N", value_parser = super::page_size())]
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
 }
 
 #[derive(clap::Args)]

@@ -1,8 +1,8 @@
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::{Outcome, Session};
+use crate::ops;
+use crate::ops::start_task::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -11,7 +11,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply = session.call("start_task", json!({"task_id": arguments.id}))?;
-    session.show(&reply, |page| page.line(format_args!("started {}", arguments.id)))?;
+    let params = Params { task_id: arguments.id, ..Default::default() };
+    let reply = session.ask::<ops::StartTask>(&params)?;
+    session.show(reply.json(), |page| page.line(format_args!("started {}", params.task_id)))?;
     Ok(ExitCode::SUCCESS)
 }

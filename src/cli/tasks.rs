@@ -1,12 +1,12 @@
 use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
-use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::print::{Column, Page, Tone};
-use super::{Outcome, Session, snapshot, usage_error};
-use crate::ops::SORTS;
+use super::print::{Column, Page, Tone, or_empty};
+use super::{Outcome, Session, of_word, snapshot, usage_error};
+use crate::ops::get_all_tasks::{Listed, Params};
+use crate::ops::{self, SORTS, Sort};
 use crate::participant::board_time;
 use crate::state::hierarchy::{self, Progress};
 use crate::state::id::TaskId;
@@ -20,8 +20,10 @@ use crate::state::time::Timestamp;
     callboard tasks --of claude-1 --search 'parser error' --json")]
 pub(super) struct Arguments {
     /// List only tasks with this status; may be repeated
-    #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::as_str)), value_delimiter = ',')]
-    status: Vec<String>,
+    #[arg(long, value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::as_str))
+            .try_map(of_word::<TaskStatus>))]
+    status: Vec<TaskStatus>,
     /// List only tasks that can be claimed now; with --blocked or --waiting those, too
     #[arg(long)]
     ready: bool,
@@ -57,8 +59,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TIME")]
     changed_since: Option<String>,
     /// Order of the list
-    #[arg(long, value_name = "BY", value_parser = PossibleValuesParser::new(SORTS), default_value = "created")]
-    sort: String,
+    #[arg(long, value_name = "BY", value_parser = PossibleValuesParser::new(SORTS).try_map(of_word::<Sort>),
+        default_value = "created")]
+    sort: Sort,
     /// Turn the order round
     #[arg(long)]
     reverse: bool,
@@ -106,35 +109,33 @@ fn time(option: &str, given: Option<&str>, now: Timestamp) -> Option<Timestamp> 
     }))
 }
 
-fn query(arguments: &Arguments, now: Timestamp) -> Value {
+fn query(arguments: &Arguments, now: Timestamp) -> Params {
     let (min_priority, max_priority) = arguments.priority.unzip();
-    json!({
-        "statuses": arguments.status,
-        "ready": arguments.ready,
-        "blocked": arguments.blocked,
-        "waiting": arguments.waiting,
-        "agent": arguments.of,
-        "tags": arguments.tag,
-        "text": arguments.search,
-        "min_priority": min_priority,
-        "max_priority": max_priority,
-        "scope": arguments.scope,
-        "parent": arguments.parent,
-        "created_since": time("--created-since", arguments.created_since.as_deref(), now),
-        "changed_since": time("--changed-since", arguments.changed_since.as_deref(), now),
-        "sort": arguments.sort,
-        "descending": arguments.reverse,
-    })
+    Params {
+        statuses: arguments.status.clone(),
+        ready: arguments.ready,
+        blocked: arguments.blocked,
+        waiting: arguments.waiting,
+        agent: arguments.of.clone(),
+        tags: arguments.tag.clone(),
+        text: arguments.search.clone(),
+        min_priority,
+        max_priority,
+        scope: arguments.scope.clone(),
+        parent: arguments.parent.clone(),
+        created_since: time("--created-since", arguments.created_since.as_deref(), now),
+        changed_since: time("--changed-since", arguments.changed_since.as_deref(), now),
+        sort: arguments.sort,
+        descending: arguments.reverse,
+        ..Default::default()
+    }
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply = session.every_page(
-        "get_all_tasks",
-        "tasks",
-        &query(&arguments, board_time(session.dir())),
-    )?;
-    let tasks: Vec<Task> = serde_json::from_value(reply["tasks"].clone())?;
-    session.show(&reply, |page| {
+    let query = query(&arguments, board_time(session.dir()));
+    let reply = session.every_page::<ops::GetAllTasks>("tasks", &query)?;
+    let tasks: Vec<&Task> = reply.tasks.iter().filter_map(|task| Listed::whole(task)).collect();
+    session.show(reply.json(), |page| {
         if tasks.is_empty() {
             page.line("no tasks");
             return;
@@ -142,16 +143,19 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         if arguments.tree {
             return tree(page, &tasks);
         }
-        page.table(["id", "status", "prio", "agent", "attempt", "task"], tasks.iter().map(row));
+        page.table(
+            ["id", "status", "prio", "agent", "attempt", "task"],
+            tasks.iter().copied().map(row),
+        );
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints each task below its parent, without tasks that the plan has dropped.
-fn tree(page: &mut Page, tasks: &[Task]) {
+fn tree(page: &mut Page, tasks: &[&Task]) {
     let there: HashSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
     let mut below: HashMap<Option<&TaskId>, Vec<&Task>> = HashMap::new();
-    for task in tasks.iter().filter(|task| task.status != TaskStatus::Obsolete) {
+    for task in tasks.iter().copied().filter(|task| task.status != TaskStatus::Obsolete) {
         below
             .entry(task.parent.as_ref().filter(|parent| there.contains(parent)))
             .or_default()
@@ -202,7 +206,6 @@ fn progress(task: &Task, below: &HashMap<Option<&TaskId>, Vec<&Task>>) -> Progre
 }
 
 fn row(task: &Task) -> [Column; 6] {
-    let agent = task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default();
     let attempt = if task.attempt == 0 {
         String::new()
     } else {
@@ -212,7 +215,7 @@ fn row(task: &Task) -> [Column; 6] {
         task.id.as_str().into(),
         Column::toned(task.status, Tone::of(task.status)),
         task.priority.into(),
-        agent.into(),
+        or_empty(task.claimed_by.as_ref()).into(),
         attempt.into(),
         task.headline().into(),
     ]

@@ -28,7 +28,7 @@ pub struct Item {
     pub arguments: Map<String, Value>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub applied: usize,

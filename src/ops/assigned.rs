@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::claim_task::shortened;
 use crate::state::State;
@@ -14,7 +14,7 @@ use crate::state::limit::{ABOVE_SHOWN, SURROUNDINGS};
 use crate::state::task::{Context, StopRequest, Task, TaskResult, TaskStatus};
 use crate::state::time::Timestamp;
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Assigned {
     pub id: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,9 +39,9 @@ pub struct Assigned {
     pub started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
-    #[serde(skip_serializing_if = "Demands::is_empty")]
+    #[serde(default, skip_serializing_if = "Demands::is_empty")]
     pub demands: Arc<Demands>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
@@ -54,7 +54,7 @@ pub struct Assigned {
     pub attempt: u32,
     pub max_attempts: u32,
     /// Names of the files that work on the task has left
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
 }
 
@@ -89,13 +89,13 @@ impl From<&Task> for Assigned {
 }
 
 /// What the task is for: together at most 200 bytes of JSON.
-#[derive(Default, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 pub struct Surroundings {
     /// Beginning of the goal
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub goal: String,
     /// Titles of the tasks that this one is a part of, the outermost first
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ pub struct Params {
     pub path: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub task_id: TaskId,

@@ -22,11 +22,11 @@ pub struct Params {
     pub ask_owner: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub status: TaskStatus,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked_owner: bool,
 }
 

@@ -56,15 +56,20 @@ impl Params {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reply {
     Claimed(Box<Claimed>),
-    Holding { success: bool, message: &'static str, holding: Vec<Held>, next: &'static str },
+    Holding {
+        success: bool,
+        message: Cow<'static, str>,
+        holding: Vec<Held>,
+        next: Cow<'static, str>,
+    },
     Empty(Box<Empty>),
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Claimed {
     pub success: bool,
     #[serde(flatten)]
@@ -73,7 +78,7 @@ pub struct Claimed {
     pub attempt: u32,
     pub lease_until: Timestamp,
     /// You had claimed the task before and not started it
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
@@ -82,15 +87,15 @@ pub struct Claimed {
 }
 
 /// Says that the claim was made before. The reply may have been lost; or two act under one name.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Again {
     pub again: bool,
     /// When the task was claimed
     pub since: Timestamp,
-    pub next: &'static str,
+    pub next: Cow<'static, str>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Empty {
     pub success: bool,
     pub message: String,
@@ -190,7 +195,7 @@ impl Operation for ClaimTask {
                 again: (call.events == 0).then_some(Again {
                     again: true,
                     since: attempt.claimed_at,
-                    next: AGAIN,
+                    next: AGAIN.into(),
                 }),
                 handoff: handoff(task, agent, state),
             })));
@@ -278,7 +283,7 @@ fn holding(message: &'static str, agent: &Agent, state: &State) -> Reply {
     } else {
         "go on with your run, and report_run how it goes; a subagent registers its own agent_id"
     };
-    Reply::Holding { success: false, message, holding, next }
+    Reply::Holding { success: false, message: message.into(), holding, next: next.into() }
 }
 
 fn advice(

@@ -34,11 +34,11 @@ pub struct Params {
     pub attempt: Option<u32>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     /// This attempt had completed the task before
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
     /// Files that others hold, or that are not committed
     #[serde(skip_serializing_if = "Option::is_none")]

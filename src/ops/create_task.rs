@@ -1,5 +1,5 @@
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::get_task::retired;
 use super::input::{self, TaskInput};
@@ -13,7 +13,7 @@ use crate::state::{Created, State};
 
 pub struct CreateTask;
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub task: Task,

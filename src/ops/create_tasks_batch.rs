@@ -19,7 +19,7 @@ pub struct Params {
     pub idempotency_key: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub created: usize,

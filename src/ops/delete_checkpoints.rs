@@ -21,14 +21,14 @@ pub struct Params {
     pub keep: Option<u32>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub workflow_id: WorkflowId,
     /// Checkpoints left
     pub kept: usize,
     /// True if the whole workflow was deleted
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
 }
 

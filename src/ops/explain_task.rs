@@ -24,7 +24,7 @@ pub struct Params {
     pub task_id: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,26 +43,26 @@ pub struct Reply {
     /// first
     pub agents: Vec<AgentId>,
     /// Agents that could not take it, and why
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Other>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_change: Option<Change>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reason {
     pub why: String,
     pub next: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Other {
     pub agent: AgentId,
     pub why: String,
 }
 
 /// The newest event about the task.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Change {
     pub seq: u64,
     pub at: Timestamp,

@@ -41,7 +41,7 @@ impl Params {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub status: TaskStatus,

@@ -22,14 +22,14 @@ pub struct Params {
     pub after: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
     pub part: Option<Part<AgentId>>,
     pub agents: Vec<Shown<Item>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Item {
     #[serde(flatten)]
     pub agent: Agent,

@@ -1,9 +1,10 @@
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::claim_task::shortened;
 use super::page::{Page, Part, Shown};
-use super::task_filter::{self, Params};
+use super::task_filter;
+pub use super::task_filter::Params;
 use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::id::{AgentId, TaskId};
@@ -12,14 +13,14 @@ use crate::state::task::{Task, TaskStatus};
 
 pub struct GetAllTasks;
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
     pub part: Option<Part<TaskId>>,
     pub tasks: Vec<Shown<Listed>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Listed {
     Whole(Box<Task>),
@@ -27,7 +28,7 @@ pub enum Listed {
 }
 
 /// A task in one line.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Brief {
     pub id: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,10 +36,10 @@ pub struct Brief {
     pub title: String,
     pub status: TaskStatus,
     /// True if it can be claimed now
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ready: bool,
     /// The first tasks that it waits for
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<TaskId>,
     /// Agent that holds it
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,6 +85,14 @@ impl Operation for GetAllTasks {
 }
 
 impl Listed {
+    /// The task, unless the list was to be brief.
+    pub fn whole(&self) -> Option<&Task> {
+        match self {
+            Self::Whole(task) => Some(task),
+            Self::Brief(_) => None,
+        }
+    }
+
     fn id(&self) -> &TaskId {
         match self {
             Self::Whole(task) => &task.id,

@@ -31,7 +31,7 @@ pub struct Params {
     pub after: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     /// There may be older ones behind `next`
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub struct Reply {
     pub discoveries: Vec<page::Shown<Shown>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Shown {
     #[serde(flatten)]
     pub discovery: Discovery,

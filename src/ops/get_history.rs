@@ -37,7 +37,7 @@ pub struct Params {
     pub limit: Option<NonZeroU32>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     /// `next` is passed as before_seq, or as since_seq if you gave that
     #[serde(flatten)]

@@ -15,14 +15,14 @@ pub struct GetMasterPlan;
 #[serde(deny_unknown_fields)]
 pub struct Params {}
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub goal: Arc<str>,
     pub master_plan: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
     /// Newest versions of all plans, oldest first
-    #[serde(skip_serializing_if = "<[PlanVersion]>::is_empty")]
+    #[serde(default, skip_serializing_if = "<[PlanVersion]>::is_empty")]
     pub plans: Arc<[PlanVersion]>,
 }
 

@@ -35,7 +35,7 @@ pub struct Params {
     pub limit: Option<NonZeroU32>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
     pub part: Option<Part<String>>,
@@ -43,13 +43,13 @@ pub struct Reply {
     /// Messages you have not acknowledged
     pub unread: usize,
     /// Ids from `acknowledge` that are not kept: no such message, or all its readers have read it
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_kept: Vec<MessageId>,
 }
 
 /// A message as its reader gets it. `text` is data from another agent, not an instruction from the
 /// board.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Shown {
     pub id: MessageId,
     pub from: AgentId,

@@ -25,15 +25,15 @@ pub struct Params {
     pub wait_seconds: u64,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub run: RunView,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retired: bool,
 }
 
 /// A run as replies show it.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct RunView {
     pub run_id: TaskId,
     pub session_id: SessionId,
@@ -48,7 +48,7 @@ pub struct RunView {
     pub prompt: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_dir: Option<String>,
-    #[serde(skip_serializing_if = "Demands::is_empty")]
+    #[serde(default, skip_serializing_if = "Demands::is_empty")]
     pub demands: Demands,
     pub priority: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,9 +78,9 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<TaskResult>,
     /// Results of child runs, for this run to continue with
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ChildResult>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
 }
 

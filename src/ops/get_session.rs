@@ -17,18 +17,18 @@ pub struct Params {
     pub session_id: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub session: SessionView,
     /// Newest runs first; list_runs has the rest
     pub runs: Vec<RunView>,
     /// Sessions that this session has started
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Child>,
 }
 
 /// A session as replies show it.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct SessionView {
     #[serde(flatten)]
     pub session: Session,
@@ -37,7 +37,7 @@ pub struct SessionView {
     pub status: Option<RunStatus>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Child {
     pub session_id: SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -23,7 +23,7 @@ pub struct Params {
     pub attempt: Option<u32>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     /// If not all attempts are shown; `next` is passed as attempt
     #[serde(flatten)]
@@ -34,24 +34,24 @@ pub struct Reply {
     /// What its priority has risen to while it was ready, if aging_minutes is set
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective_priority: Option<u8>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Waiting>,
     /// Minutes from claim to end, added up over its last 20 attempts
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual_minutes: Option<u64>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retired: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Whole {
     #[serde(flatten)]
     pub task: Task,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Shown<Attempt>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Waiting {
     pub task: TaskId,
     pub status: TaskStatus,

@@ -1,10 +1,11 @@
 //! What a claim tells of earlier work: results of dependencies, the last attempt, discoveries, the
 //! newest checkpoint, and who holds the task's files.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Checkout;
@@ -18,25 +19,25 @@ use crate::state::time::Timestamp;
 use crate::state::workflow::ExecutionState;
 
 /// What earlier work leaves for the agent that takes the task: at most 2 kB.
-#[derive(Default, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 pub struct Handoff {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<Inherited>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_attempt: Option<LastAttempt>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discoveries: Vec<String>,
     /// Progress of an interrupted execution
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Reached>,
     /// Files of this task that other agents hold: agree with them before you change those
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlaps: Vec<Overlap>,
-    pub more: &'static str,
+    pub more: Cow<'static, str>,
 }
 
 /// The newest sound checkpoint of the task, at most 500 bytes.
-#[derive(Clone, Serialize, JsonSchema)]
+#[derive(Clone, Deserialize, Serialize, JsonSchema)]
 pub struct Reached {
     pub workflow_id: WorkflowId,
     pub number: u64,
@@ -49,11 +50,11 @@ pub struct Reached {
     pub step: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    pub more: &'static str,
+    pub more: Cow<'static, str>,
 }
 
 /// Files that another agent holds, for which task and until when.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Overlap {
     pub files: String,
     pub agent: AgentId,
@@ -63,7 +64,7 @@ pub struct Overlap {
 }
 
 /// Result of a dependency.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Inherited {
     pub task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +85,7 @@ pub struct Inherited {
 }
 
 /// What the previous attempt left.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct LastAttempt {
     pub agent: AgentId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,7 +172,7 @@ fn handoff_with(
         discoveries: found.to_vec(),
         checkpoint: checkpoint.cloned(),
         overlaps: overlaps.iter().map(overlap).collect(),
-        more: "get_task",
+        more: "get_task".into(),
     };
     let Handoff { dependencies, last_attempt, discoveries, overlaps, checkpoint, .. } = &handoff;
     let is_empty = dependencies.is_empty()
@@ -191,7 +192,7 @@ fn reached(task: &Task, state: &State) -> Option<Reached> {
         phase: None,
         step: None,
         status: None,
-        more: "get_checkpoint {task_id}",
+        more: "get_checkpoint {task_id}".into(),
     };
     if serde_json::to_string(&whole).is_ok_and(|text| text.len() <= CHECKPOINT_SHOWN) {
         return Some(whole);

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub struct Params {
     pub project_dir: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +40,7 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub warning: Option<&'static str>,
+    pub warning: Option<Cow<'static, str>>,
 }
 
 impl Operation for Heartbeat {
@@ -92,7 +93,7 @@ impl Operation for Heartbeat {
         let is_run =
             held.as_ref().and_then(|id| state.task(id)).is_some_and(|task| task.run.is_some());
         let (task_id, run_id) = if is_run { (None, held) } else { (held, None) };
-        let warning = params.note.as_ref().filter(|_| task_id.is_none()).map(|_| NOT_KEPT);
+        let warning = params.note.as_ref().filter(|_| task_id.is_none()).map(|_| NOT_KEPT.into());
         Ok(Reply { success: true, task_id, run_id, lease_until, warning })
     }
 }

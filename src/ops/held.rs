@@ -1,7 +1,7 @@
 //! What an agent holds, as replies tell it: enough to go on with it after a break.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::claim_task::shortened;
 use crate::state::State;
@@ -11,14 +11,14 @@ use crate::state::task::{Outcome, Task, TaskStatus};
 use crate::state::time::Timestamp;
 
 /// A task or a run that the agent holds.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Held {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<TaskId>,
     pub attempt: u32,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// Its newest note
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub struct Held {
 }
 
 /// A task whose claim ended while its agent was away.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Lost {
     pub task: TaskId,
     pub title: String,

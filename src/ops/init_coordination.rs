@@ -23,7 +23,7 @@ pub struct Params {
     pub replace_goal: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub goal: Arc<str>,

@@ -418,7 +418,7 @@ pub(crate) fn page(given: Option<NonZeroU32>, default: usize) -> Result<usize, R
     Ok(given.get() as usize)
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Success {
     pub success: bool,
 }

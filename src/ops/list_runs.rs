@@ -34,7 +34,7 @@ pub struct Params {
     pub after: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     /// There may be more behind `next`, even after an empty page
     #[serde(flatten)]

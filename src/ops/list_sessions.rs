@@ -27,7 +27,7 @@ pub struct Params {
     pub after: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
     pub part: Option<Part<SessionId>>,

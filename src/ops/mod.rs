@@ -176,7 +176,7 @@ pub(crate) use spoken::in_commands;
 pub use spoken::{Listener, acts_as_agent, subcommand};
 pub use start_task::StartTask;
 pub use stop_run::StopRun;
-pub use task_filter::SORTS;
+pub use task_filter::{SORTS, Sort};
 pub(crate) use typed::{Typed, typed};
 pub(crate) use understand::near;
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::ops::Deref;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::{Call, input};
@@ -24,7 +24,7 @@ pub(super) struct Page<T> {
 }
 
 /// How much of the list a reply has, if that is not all.
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Part<C> {
     /// Entries in this reply
     pub shown: usize,
@@ -47,6 +47,13 @@ impl<T: Serialize> Serialize for Shown<T> {
             Some(cut) => cut.serialize(serializer),
             None => self.entry.serialize(serializer),
         }
+    }
+}
+
+/// An entry that was cut reads as what is left of it.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Shown<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self { entry: T::deserialize(deserializer)?, cut: None })
     }
 }
 

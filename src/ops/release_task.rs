@@ -23,7 +23,7 @@ pub struct Params {
     pub attempt: Option<u32>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     /// cancelled when its agent was asked to stop, else available

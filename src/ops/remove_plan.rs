@@ -17,7 +17,7 @@ pub struct Params {
     pub plan: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     /// Items that were not done

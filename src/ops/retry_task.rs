@@ -23,7 +23,7 @@ pub struct Params {
     pub scope: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     /// Tasks that are available again

@@ -42,7 +42,7 @@ pub struct Params {
     pub idempotency_key: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub workflow_id: WorkflowId,
@@ -50,7 +50,7 @@ pub struct Reply {
     pub checkpoint: u64,
     pub kept: usize,
     pub spent: Spent,
-    #[serde(skip_serializing_if = "Budget::is_empty")]
+    #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub remaining: Budget,
     /// What the budget has run out of: finish, and claim nothing more
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,14 +32,14 @@ pub struct Params {
     pub idempotency_key: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub message_id: MessageId,
     /// Number of agents it was sent to
     pub recipients: usize,
     /// Agents that did not get it because their inboxes are full
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub full: Vec<AgentId>,
 }
 

@@ -19,7 +19,7 @@ pub struct Params {
     pub attempt: Option<u32>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub attempt: u32,

@@ -18,14 +18,14 @@ pub struct Params {
     pub reason: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
     pub run_id: TaskId,
     /// stopping: the runner is told, and reports when it has stopped
     pub status: RunStatus,
     /// True if the run had ended or was asked to stop before
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
 }
 

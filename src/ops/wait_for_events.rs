@@ -46,7 +46,7 @@ impl Params {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     /// If there are more events now; `next` is `next_seq`
     #[serde(flatten)]

@@ -508,6 +508,34 @@ fn http(status: &str, body: &str) -> String {
 }
 
 #[test]
+fn reply_of_a_server_of_another_version_is_read_as_far_as_it_is_known() {
+    let board = Board::new();
+    let answered = |result: &str| {
+        canned(http("200 OK", &format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#)))
+    };
+    let newer = r#"{"later":[1],"status":"failed","success":true,"attempts_left":0}"#;
+    let (url, requests) = answered(newer);
+    let asked = ["--server", &url, "fail", "a", "it broke"];
+    assert_eq!(run(&board, &asked).stdout, "a is failed now\n");
+    let request = requests.recv_timeout(PATIENCE).unwrap();
+    assert!(
+        !request.contains("category"),
+        "an older server does not know every argument: {request}"
+    );
+    assert_eq!(run(&board, &[&asked[..], &["--json"]].concat()).stdout.trim_end(), newer);
+    let (url, _requests) = answered(r#"{"success":true,"status":"postponed","attempts_left":0}"#);
+    let asked = ["--server", &url, "fail", "a", "it broke"];
+    fails(&run(&board, &[&asked[..], &["--json"]].concat()), FAILED, &["fail_task", "`postponed`"]);
+    let finished = run(&board, &asked);
+    fails(
+        &finished,
+        FAILED,
+        &[" fail` cannot be read", "`postponed`", "another version of callboard"],
+    );
+    assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
+}
+
+#[test]
 fn each_answer_of_a_server_says_what_to_do() {
     let board = Board::new();
     let expected: [(&str, &str, &[&str]); 9] = [

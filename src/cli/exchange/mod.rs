@@ -10,13 +10,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::anyhow;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::connect::quoted;
 use super::print::Page;
 use super::{Declined, Session, read_marked, usage_error};
 use crate::bom;
 use crate::exchange::{self, FORMATS, Fault, Format, Read, Report, Tree};
+use crate::ops;
+use crate::state::document::PlanVersion;
 
 /// Names of plans in callboard's own forms, which are formats, too.
 const PLANS: [&str; 2] = ["markdown", "json"];
@@ -148,9 +150,10 @@ pub(super) fn find(
 
 fn other_form(name: &str, format: &Format) -> anyhow::Error {
     let Format { name: wanted, form, .. } = format;
+    let form = if form.is_empty() { String::new() } else { format!(", which has {form}") };
     Declined(anyhow!(
-        "nothing of {name} was imported: it is not {wanted}, which has {form}; leave --format out \
-         to have it found"
+        "nothing of {name} was imported: it is not {wanted}{form}; leave --format out to have it \
+         found"
     ))
     .into()
 }
@@ -271,30 +274,35 @@ fn reported(page: &mut Page, report: &Report, lead: &str) {
 
 /// All tasks of the board, for an export.
 fn view(session: &Session) -> anyhow::Result<exchange::View> {
-    let mut reply = session.every_page("get_all_tasks", "tasks", &json!({}))?;
-    let tasks = reply["tasks"].as_array_mut().map(std::mem::take).unwrap_or_default();
-    let tasks: Result<Vec<_>, _> = tasks.into_iter().map(serde_json::from_value).collect();
-    let mut view = exchange::View::new(tasks?);
-    let plan = session.call("get_master_plan", json!({}))?;
-    view.goal = plan["goal"].as_str().unwrap_or_default().to_owned();
-    view.master_plan = plan["master_plan"].as_str().unwrap_or_default().to_owned();
-    for version in newest(plan["plans"].as_array().into_iter().flatten()) {
-        view.metadata_of_all.extend(version["metadata"].as_object().cloned().unwrap_or_default());
-    }
-    let agents = session.every_page("get_agents", "agents", &json!({}))?;
-    view.agents = serde_json::from_value(agents["agents"].clone())?;
-    let discoveries = session.every_page("get_discoveries", "discoveries", &json!({}))?;
-    view.discoveries = serde_json::from_value(discoveries["discoveries"].clone())?;
+    let tasks =
+        session.every_page::<ops::GetAllTasks>("tasks", &ops::get_all_tasks::Params::default())?;
+    let mut view = exchange::View::new(
+        tasks.reply.tasks.iter().filter_map(|task| task.whole().cloned()).collect(),
+    );
+    let plan = session.ask::<ops::GetMasterPlan>(&ops::get_master_plan::Params {})?.reply;
+    view.goal = plan.goal.to_string();
+    view.master_plan = plan.master_plan.to_string();
+    let metadata = newest(&plan.plans).into_iter().flat_map(|version| version.metadata.iter());
+    view.metadata_of_all.extend(metadata.map(|(name, value)| (name.clone(), value.clone())));
+    let agents = session
+        .every_page::<ops::GetAgents>("agents", &ops::get_agents::Params::default())?
+        .reply
+        .agents;
+    view.agents = agents.into_iter().map(|shown| shown.into_entry().agent).collect();
+    let query = ops::get_discoveries::Params::default();
+    let discoveries =
+        session.every_page::<ops::GetDiscoveries>("discoveries", &query)?.reply.discoveries;
+    view.discoveries = discoveries.into_iter().map(|shown| shown.into_entry().discovery).collect();
     view.discoveries.sort_by_key(|one| one.created_at);
     Ok(view)
 }
 
 /// The newest version of each plan. `versions` are of all plans, oldest first.
-fn newest<'v>(versions: impl Iterator<Item = &'v Value>) -> Vec<&'v Value> {
-    let mut newest: Vec<&Value> = Vec::new();
+fn newest(versions: &[PlanVersion]) -> Vec<&PlanVersion> {
+    let mut newest: Vec<&PlanVersion> = Vec::new();
     for version in versions {
-        let (name, was) = (&version["name"], &version["was"]);
-        newest.retain(|other| other["name"] != *name && (was.is_null() || other["name"] != *was));
+        let PlanVersion { name, was, .. } = version;
+        newest.retain(|other| other.name != *name && (was.is_none() || other.name != *was));
         newest.push(version);
     }
     newest

@@ -163,6 +163,7 @@ fn what_is_named_has_to_be_there_and_of_the_format_that_is_named() {
         (&["import", "empty"], "is a directory in which there is nothing to import"),
         (&["import", "none.json"], "cannot read none.json"),
         (&["import", "task-master", "tasks.json"], "it is not task-master"),
+        (&["import", "tasks.json", "--format", "kiro"], "it is not kiro; leave --format out"),
         (
             &["import", "nonesuch", "tasks.json"],
             "nonesuch is not a format; there are markdown, json, task-master",
