@@ -52,7 +52,7 @@
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
 // | who may connect over HTTP | `http`: `gate` (host, origin, token, form, size), `token`, the listener |
-// | what a person types | `cli`: one file per command; `print` and `wording` for what all of them say |
+// | what a person types | `cli`: one file per command; `line` (options and the list of commands), `session` (board and printing), `report` (errors, exit codes); `print` and `wording` for what all of them say |
 // | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |
 // | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
 // | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and `cli`'s `supervise` (processes) |

@@ -27,7 +27,7 @@ struct Unfit {
 
 impl Session {
     /// Calls one operation, for a command that does nothing else.
-    pub fn ask<O>(&self, params: &O::Params) -> anyhow::Result<Answer<O::Reply>>
+    pub(super) fn ask<O>(&self, params: &O::Params) -> anyhow::Result<Answer<O::Reply>>
     where
         O: Operation,
         O::Reply: DeserializeOwned,
@@ -36,7 +36,11 @@ impl Session {
     }
 
     /// All pages of a list operation as one reply; `list` is the name of the field with the items.
-    pub fn every_page<O>(&self, list: &str, params: &O::Params) -> anyhow::Result<Answer<O::Reply>>
+    pub(super) fn every_page<O>(
+        &self,
+        list: &str,
+        params: &O::Params,
+    ) -> anyhow::Result<Answer<O::Reply>>
     where
         O: Operation,
         O::Reply: DeserializeOwned,

@@ -12,14 +12,14 @@ use crate::rpc::client::{Address, Client, Token};
 
 const LARGEST_TOKEN_FILE: u64 = 16 * 1024;
 
-pub enum Board {
+pub(super) enum Board {
     /// A replica of the board in this process.
     Here(crate::Board),
     There(Client),
 }
 
 impl Board {
-    pub async fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
+    pub(super) async fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
         match self {
             Self::Here(board) => Ok(board.call_json(operation, arguments).await?),
             Self::There(client) => Ok(client.call(operation, arguments).await?),

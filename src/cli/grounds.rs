@@ -10,13 +10,13 @@ use crate::participant::{self, AgentChoice, BoardError, CallError};
 impl Session {
     /// The board of a server that a client has started, perhaps anywhere: it is made only where a
     /// project is.
-    pub fn guest(&self, agent: AgentChoice) -> anyhow::Result<Board> {
+    pub(super) fn guest(&self, agent: AgentChoice) -> anyhow::Result<Board> {
         let unasked = self.location.may_begin().err().map(|error| error.to_string());
         Ok(self.options().unasked(unasked).open_or_explain(agent)?)
     }
 
     /// Says so if this command has made the board.
-    pub fn say_made(&self) {
+    pub(super) fn say_made(&self) {
         if self.server.is_none() && !self.found_board && participant::is_begun(self.dir()) {
             say(&format!(
                 "callboard: made a new board in {} ({})",
@@ -47,16 +47,16 @@ impl Session {
     }
 
     /// Whether a board may be created here; for commands that create one or use it.
-    pub fn may_create(&self) -> Result<(), BoardError> {
+    pub(super) fn may_create(&self) -> Result<(), BoardError> {
         self.location.may_create().map_err(|error| BoardError::Forbidden(error.typed()))
     }
 
-    pub fn objection(&self) -> Option<String> {
+    pub(super) fn objection(&self) -> Option<String> {
         self.objection_to(self.dir())
     }
 
     /// Why the board in `dir` should not be written to, unless that is allowed.
-    pub fn objection_to(&self, dir: &Path) -> Option<String> {
+    pub(super) fn objection_to(&self, dir: &Path) -> Option<String> {
         objection(dir, self.allow_network_filesystem)
     }
 }

@@ -8,12 +8,12 @@ use crate::ops::LARGEST_INPUT;
 
 /// The text of a file named on the command line, without a byte order mark; `-` is standard input.
 /// UTF-16 is read, too.
-pub fn read_input(name: &str) -> String {
+pub(crate) fn read_input(name: &str) -> String {
     bom::skipped(read_marked(name))
 }
 
 /// As [`read_input`], with the byte order mark.
-pub fn read_marked(name: &str) -> String {
+pub(crate) fn read_marked(name: &str) -> String {
     decoded(read_bytes(name)).unwrap_or_else(|| {
         usage_error(format!("{name} is not text in UTF-8, or in UTF-16 with a byte order mark"))
     })
@@ -25,7 +25,7 @@ pub(super) fn text_of(bytes: Vec<u8>) -> Option<String> {
 }
 
 /// The text of a file in UTF-8, with everything that is in the file.
-pub fn read_whole(name: &str) -> String {
+pub(crate) fn read_whole(name: &str) -> String {
     String::from_utf8(read_bytes(name))
         .unwrap_or_else(|_| usage_error(format!("{name} is not text in UTF-8")))
 }

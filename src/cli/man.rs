@@ -169,7 +169,7 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
         paragraphs(&mut roff, notes);
     }
     if own_codes.is_empty() {
-        let codes = super::EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
+        let codes = super::report::EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
         section(
             &mut roff,
             "EXIT STATUS",

@@ -17,7 +17,7 @@ const HEADLINE: usize = 80;
 const LAST: u16 = 12;
 
 /// Output for people, composed completely before anything is written.
-pub struct Page {
+pub(super) struct Page {
     text: String,
     coloured: bool,
     now: Timestamp,
@@ -25,17 +25,17 @@ pub struct Page {
 
 impl Page {
     /// `now` is the time from which the ages of things are counted.
-    pub fn new(coloured: bool, now: Timestamp) -> Self {
+    pub(super) fn new(coloured: bool, now: Timestamp) -> Self {
         Self { text: String::new(), coloured, now }
     }
 
-    pub fn line(&mut self, line: impl fmt::Display) {
+    pub(super) fn line(&mut self, line: impl fmt::Display) {
         self.text.push_str(&harmless(&line.to_string()));
         self.text.push('\n');
     }
 
     /// Adds `name` and a value, unless the value is empty; its further lines are indented.
-    pub fn field(&mut self, name: &str, value: impl fmt::Display) {
+    pub(super) fn field(&mut self, name: &str, value: impl fmt::Display) {
         let value = harmless(value.to_string().trim_end());
         if !value.is_empty() {
             let name = self.paint(&format!("{name}:"), AnsiColor::BrightBlack.on_default());
@@ -44,13 +44,13 @@ impl Page {
     }
 
     /// Adds a line that begins with a coloured word; further lines are indented.
-    pub fn marked(&mut self, word: &str, tone: Tone, rest: impl fmt::Display) {
+    pub(super) fn marked(&mut self, word: &str, tone: Tone, rest: impl fmt::Display) {
         let word = self.paint(word, tone.style());
         let _ = writeln!(self.text, "{word} {}", harmless(&rest.to_string()).replace('\n', "\n  "));
     }
 
     /// Adds one line: what it is about, a coloured word, and the first line of the rest.
-    pub fn entry(&mut self, lead: &str, word: &str, tone: Tone, rest: impl fmt::Display) {
+    pub(super) fn entry(&mut self, lead: &str, word: &str, tone: Tone, rest: impl fmt::Display) {
         let lead = self.paint(&harmless(lead), AnsiColor::BrightBlack.on_default());
         let word = self.paint(word, tone.style());
         let _ = writeln!(self.text, "{lead} {word} {}", headline(&rest.to_string()));
@@ -58,7 +58,7 @@ impl Page {
 
     /// Adds rows under a header. Cells hold one line each. Only the last column is cut to the width
     /// of the terminal, so that ids in the others stay whole.
-    pub fn table<const N: usize>(
+    pub(super) fn table<const N: usize>(
         &mut self,
         header: [&str; N],
         rows: impl Iterator<Item = [Column; N]>,
@@ -99,7 +99,7 @@ impl Page {
     }
 
     /// A time relative to now: `3 min ago`, `in 2 h`.
-    pub fn when(&self, time: Timestamp) -> String {
+    pub(super) fn when(&self, time: Timestamp) -> String {
         let (ahead, span) = (time > self.now, time.since(self.now).max(self.now.since(time)));
         let text = match (span, (span + MINUTE / 2) / MINUTE) {
             (0..5_000, _) => return "just now".to_owned(),
@@ -111,11 +111,11 @@ impl Page {
         if ahead { format!("in {text}") } else { format!("{text} ago") }
     }
 
-    pub fn into_text(self) -> String {
+    pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    pub fn print(&self) -> io::Result<()> {
+    pub(super) fn print(&self) -> io::Result<()> {
         let mut out = io::stdout().lock();
         unless_reader_left(out.write_all(self.text.as_bytes()).and_then(|()| out.flush()))
     }
@@ -147,7 +147,7 @@ pub(super) fn json(value: &Value) -> io::Result<()> {
 
 /// Meaning of a word, which decides its colour.
 #[derive(Clone, Copy)]
-pub enum Tone {
+pub(super) enum Tone {
     Plain,
     Good,
     Busy,
@@ -157,7 +157,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    pub fn of(status: TaskStatus) -> Self {
+    pub(super) fn of(status: TaskStatus) -> Self {
         match status {
             TaskStatus::Available => Self::Waiting,
             TaskStatus::Claimed | TaskStatus::InProgress => Self::Busy,
@@ -191,10 +191,10 @@ impl Tone {
 }
 
 /// One cell of a table.
-pub struct Column(String, Tone);
+pub(super) struct Column(String, Tone);
 
 impl Column {
-    pub fn toned(text: impl fmt::Display, tone: Tone) -> Self {
+    pub(super) fn toned(text: impl fmt::Display, tone: Tone) -> Self {
         Self(text.to_string(), tone)
     }
 

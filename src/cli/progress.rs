@@ -9,11 +9,11 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A spinner on a terminal that shows what is waited for and for how long; it disappears when
 /// dropped.
-pub struct Progress(ProgressBar);
+pub(super) struct Progress(ProgressBar);
 
 impl Session {
     /// None if nobody would see it: standard error is no terminal, or a program reads the reply.
-    pub fn progress(&self, what: &str) -> Option<Progress> {
+    pub(super) fn progress(&self, what: &str) -> Option<Progress> {
         if self.json || !io::stderr().is_terminal() {
             return None;
         }

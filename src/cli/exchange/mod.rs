@@ -17,6 +17,7 @@ use super::print::Page;
 use super::{Declined, Session, read_marked, usage_error};
 use crate::bom;
 use crate::exchange::{self, FORMATS, Fault, Format, Read, Report, Tree};
+use crate::location::without_dots;
 use crate::ops;
 use crate::state::document::PlanVersion;
 
@@ -129,7 +130,7 @@ pub(super) fn find(
             }
             let place = (name != "-").then(|| session.project_paths(&[name.to_owned()]).remove(0));
             let tree = Tree { map: map.to_vec(), ..Tree::file(place, text) };
-            let whole = super::without_dots(&session.cwd.join(path));
+            let whole = without_dots(&session.cwd.join(path));
             let found = match wanted {
                 Some(None) => None,
                 Some(Some(format)) if !(format.is)(&tree) => return Err(other_form(name, format)),
@@ -228,7 +229,7 @@ fn in_directory(
 
 impl Session {
     /// Names the commands that bring in what other tools keep in this project.
-    pub fn name_imports(&self, page: &mut Page) {
+    pub(super) fn name_imports(&self, page: &mut Page) {
         if self.server.is_some() {
             return;
         }
