@@ -168,12 +168,13 @@ pub(super) fn goals(bench: &Bench) -> Vec<Goal> {
         "ms",
         400.0,
     ));
+    // The file has no padding, so reading it is fast; the other work of a start is in the ratio, too.
     let found = ratio(start, startup::PARSE.tasks(size.started));
     goals.push(Goal::at_most(
         "start to first reply, of serde_json reading the file",
         found,
         "×",
-        3.0,
+        4.0,
     ));
     goals.push(Goal::at_most(
         "memory for a task",
