@@ -266,7 +266,7 @@ fn queue(scope: Option<&str>, state: &State) -> Queue {
     for task in open.filter(|task| !state.is_parent(&task.id)) {
         let counter = match state.is_ready(&task.id) {
             true => &mut queue.ready,
-            false if state.waits_for(task).next().is_some() => &mut queue.blocked,
+            false if state.is_blocked(task) => &mut queue.blocked,
             false => &mut queue.waiting_retry,
         };
         *counter += 1;

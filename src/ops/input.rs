@@ -158,9 +158,9 @@ fn at(position: usize) -> TaskId {
 /// The refusal with `#N` in place of every id that was just made up, because the caller has never
 /// seen those ids.
 pub(crate) fn by_position(refusal: Refusal, inputs: &[TaskInput], tasks: &[NewTask]) -> Refusal {
+    let positions: HashMap<&TaskId, usize> = tasks.iter().map(|task| &task.id).zip(0..).collect();
     let named = |id: TaskId| {
-        let position =
-            tasks.iter().position(|task| task.id == id).filter(|at| inputs[*at].id.is_none());
+        let position = positions.get(&id).copied().filter(|at| inputs[*at].id.is_none());
         position.map_or(id, at)
     };
     match refusal {

@@ -269,7 +269,7 @@ impl<'p> Filter<'p> {
         if state.is_ready(&task.id) {
             return ready;
         }
-        if state.waits_for(task).next().is_some() { blocked } else { waiting }
+        if state.is_blocked(task) { blocked } else { waiting }
     }
 
     /// Whether each word occurs in what the task says.

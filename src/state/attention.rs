@@ -1,15 +1,19 @@
 //! What waits for a person: messages to the board's owner, tasks that failed for good, and tasks
 //! that wait for those.
 
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::State;
 use super::claim::in_scope;
 use super::guard::HUMAN;
 use super::id::{AgentId, MessageId, TaskId};
+use super::limit::BLOCKERS_SHOWN;
 use super::message::MessageKind;
-use super::task::TaskStatus;
+use super::task::{Task, TaskStatus};
+use super::{Ordinal, State};
 
 /// Messages to the board's owner that are shown.
 const MESSAGES_SHOWN: usize = 5;
@@ -70,12 +74,9 @@ impl State {
 
     /// Tasks within `scope` that failed, out of attempts or given up for good.
     pub fn parked(&self, scope: Option<&str>) -> Vec<Parked> {
-        if self.count(TaskStatus::Failed) == 0 {
-            return Vec::new();
-        }
-        let failed = self.tasks().filter(|task| {
-            task.run.is_none() && task.status == TaskStatus::Failed && in_scope(task, scope)
-        });
+        let ended = self.index.ended_badly().filter_map(|one| self.records.tasks.get(one));
+        let failed =
+            ended.filter(|task| task.status == TaskStatus::Failed && in_scope(task, scope));
         let begun = |text: &str| text.chars().take(TEXT_SHOWN).collect::<String>();
         let parked = failed.take(NAMED).map(|task| {
             let last = task.attempts.last().and_then(|attempt| attempt.error.as_ref());
@@ -93,20 +94,49 @@ impl State {
 
     /// Tasks within `scope` that depend on a task that failed, was cancelled or is obsolete.
     pub fn stuck(&self, scope: Option<&str>) -> Vec<Blocked> {
-        let is_meant = |id: &TaskId| {
-            scope.is_none() || self.task(id).is_some_and(|task| in_scope(task, scope))
-        };
-        let blocked = self.blocked_by_failure().into_iter().filter(|(id, _)| is_meant(id));
         let is_gone =
             |id: &TaskId| self.task(id).is_none_or(|task| task.status == TaskStatus::Obsolete);
-        let blocked = blocked.take(NAMED).map(|(task, by)| {
-            let by: Vec<TaskId> = by.into_iter().cloned().collect();
+        let blocked = self.blocked_by_failure().filter(|task| in_scope(task, scope)).take(NAMED);
+        let blocked = blocked.map(|task| {
+            let by: Vec<TaskId> = self.failures(task).take(BLOCKERS_SHOWN).cloned().collect();
             Blocked {
-                task: task.clone(),
+                task: task.id.clone(),
                 gone: by.iter().filter(|id| is_gone(id)).cloned().collect(),
                 by,
             }
         });
         blocked.collect()
+    }
+
+    /// Available tasks with a dependency that failed, was cancelled or is obsolete: nothing frees
+    /// them by itself. They are found from those that ended badly, so that a board on which little
+    /// failed is not searched.
+    pub fn blocked_by_failure(&self) -> impl Iterator<Item = &Arc<Task>> {
+        let live = self.index.ended_badly().filter_map(|one| self.records.tasks.get(one));
+        let retired = self.retired().filter(|(_, stub)| stub.status.ended_badly());
+        let archived = self.board().archived;
+        let has_retired = archived.cancelled + archived.obsolete > 0;
+        let retired = retired.map(|(id, _)| id).take(if has_retired { usize::MAX } else { 0 });
+        let mut found: BTreeSet<Ordinal> = BTreeSet::new();
+        let mut seen: HashSet<&TaskId> = HashSet::new();
+        for id in live.map(|task| &task.id).chain(retired) {
+            for ordinal in self.index.dependents(id) {
+                let task = self.records.tasks.get(ordinal);
+                let Some(task) = task.filter(|task| task.depends_on(id)) else { continue };
+                found.insert(ordinal);
+                if self.is_parent(&task.id) && seen.insert(&task.id) {
+                    let below = self.below(&task.id);
+                    found.extend(below.into_iter().filter_map(|part| self.ordinal_of(&part.id)));
+                }
+            }
+        }
+        let found = found.into_iter().filter_map(|ordinal| self.records.tasks.get(ordinal));
+        found.filter(|task| self.is_blocked(task))
+    }
+
+    /// The failed, cancelled and obsolete tasks that a task waits for.
+    pub fn failures<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
+        self.prerequisites(task)
+            .filter(|id| self.status_of(id).is_some_and(TaskStatus::ended_badly))
     }
 }

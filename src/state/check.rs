@@ -1,6 +1,6 @@
 //! The invariants, asserted after every step in tests and simulation.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::State;
 use super::index::Index;
@@ -79,17 +79,15 @@ impl State {
     }
 
     fn check_dependencies_exist(&self, wrong: &mut Vec<String>) {
-        let mut done: HashSet<_> = HashSet::new();
         for task in self.tasks() {
-            for id in task.dependencies.iter().filter(|id| self.status_of(id).is_none()) {
-                wrong.push(format!("task {} depends on {id}, which does not exist", task.id));
+            for id in &task.dependencies {
+                if self.status_of(id).is_none() {
+                    wrong.push(format!("task {} depends on {id}, which does not exist", task.id));
+                }
             }
-            if done.insert(&task.id)
-                && let Err(refusal) = self.check_dependencies(&task.id, &task.dependencies)
-            {
-                wrong.push(refusal.to_string());
-            }
+            wrong.extend(self.refuse_runs(&task.dependencies).err().map(|one| one.to_string()));
         }
+        wrong.extend(self.check_acyclic().err().map(|refusal| refusal.to_string()));
     }
 
     /// The index kept up by changes equals one built from the tasks.

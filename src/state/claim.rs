@@ -279,6 +279,16 @@ impl State {
         self.records.tasks.get(ordinal).is_some_and(|task| self.index.is_ready(ordinal, task))
     }
 
+    /// Available without parts, and waiting for a dependency, as the index has it.
+    pub fn is_blocked(&self, task: &Task) -> bool {
+        let Some(ordinal) = self.ordinal_of(&task.id) else { return false };
+        let is_open = task.status == TaskStatus::Available && task.run.is_none();
+        is_open
+            && !self.is_parent(&task.id)
+            && !self.index.is_ready(ordinal, task)
+            && !self.index.is_delayed(ordinal, task)
+    }
+
     /// Why `agent` gets nothing from `scope`.
     pub fn empty_handed(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> EmptyHanded {
         let outlook = self.outlook_of(scope, agent);
@@ -437,7 +447,7 @@ impl State {
                     if !task.demands.met_by(agent) {
                         *outlook.unmet.entry(task.demands.as_ref()).or_default() += 1;
                     }
-                } else if self.waits_for(task).next().is_some() {
+                } else if self.is_blocked(task) {
                     outlook.blocked += 1;
                 } else {
                     outlook.delayed += 1;

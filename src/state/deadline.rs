@@ -62,7 +62,7 @@ impl State {
         let runs = self.runs().over().filter_map(|ordinal| self.records.tasks.get(ordinal));
         let runs = runs
             .take(of_runs.unwrap_or_default())
-            .filter(|task| self.index.dependents(&task.id).is_empty());
+            .filter(|task| !self.index.has_dependents(&task.id));
         let oldest = oldest.take(of_tasks.unwrap_or_default()).chain(runs);
         let tasks: Vec<_> = oldest.cloned().collect();
         if of_tasks.is_some() {
@@ -74,14 +74,13 @@ impl State {
     /// A task is needed by unfinished dependents and parents, while it has parts, and while it is
     /// in the plan, so that a changed plan finds it.
     fn is_needed(&self, task: &Task) -> bool {
-        let dependents = self.index.dependents(&task.id);
+        let mut dependents = self.index.dependents(&task.id);
         task.planned.is_some()
             || self.is_parent(&task.id)
             || self.ancestors(task).any(|above| !above.status.may_retire())
-            || dependents
-                .iter()
-                .filter_map(|ordinal| self.records.tasks.get(*ordinal))
-                .any(|task| !task.status.may_retire())
+            || dependents.any(|one| {
+                self.records.tasks.get(one).is_some_and(|task| !task.status.may_retire())
+            })
     }
 
     /// True if the parent has its status from this task and not all parts share it, so that without

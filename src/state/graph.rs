@@ -1,12 +1,13 @@
 //! Dependencies: each must exist, and none may close a cycle.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 use super::State;
 use super::event::NewTask;
 use super::id::TaskId;
 use super::refusal::Refusal;
-use super::task::{Task, TaskStatus};
+use super::task::Task;
 
 impl State {
     /// Refuses tasks whose ids are taken, whose dependencies do not exist, or that would close a
@@ -32,11 +33,10 @@ impl State {
             }
             self.refuse_runs(&task.dependencies)?;
         }
-        if tasks.iter().all(|task| task.parent.is_none()) {
-            // A live task cannot depend on a new one, so a cycle lies within the batch.
-            return refuse_cycle(tasks.iter().map(|task| &task.id), |id| {
-                fresh.get(id).into_iter().copied().flatten().collect()
-            });
+        if !self.is_awaited(tasks, &fresh) {
+            // No live task waits for a new one, so a cycle lies within the batch.
+            let edges = |id: &TaskId| fresh.get(id).into_iter().copied().flatten().collect();
+            return refuse_cycle(tasks.iter().map(|task| &task.id), edges).map_err(named);
         }
         let nodes = tasks.iter().map(|task| {
             (&task.id, Node { parent: task.parent.as_ref(), dependencies: &task.dependencies })
@@ -44,10 +44,32 @@ impl State {
         self.check_wired(nodes.collect())
     }
 
+    /// Whether a task may wait for one of these, as what depends on a parent of it does.
+    fn is_awaited(&self, tasks: &[NewTask], fresh: &HashMap<&TaskId, &[TaskId]>) -> bool {
+        let parents: HashSet<&TaskId> =
+            tasks.iter().filter_map(|task| task.parent.as_ref()).collect();
+        let mut above: HashSet<&TaskId> = HashSet::new();
+        for parent in parents {
+            let Some(task) = self.task(parent) else { return true };
+            above.insert(&task.id);
+            above.extend(self.ancestors(task).map(|task| &task.id));
+        }
+        above.iter().any(|id| self.index.has_dependents(id) || fresh.contains_key(id))
+            || tasks.iter().flat_map(|task| &task.dependencies).any(|id| above.contains(id))
+    }
+
     /// Refuses a cycle that new tasks, or tasks with new dependencies, would close.
     pub fn check_wired(&self, nodes: BTreeMap<&TaskId, Node<'_>>) -> Result<(), Refusal> {
         let wiring = Wiring::new(self, nodes);
-        refuse_cycle(wiring.nodes.keys().copied(), |id| wiring.before(id))
+        let ends = wiring.nodes.keys().map(|id| Point::End(id));
+        refuse_cycle(ends, |point| wiring.before(point)).map_err(cycle)
+    }
+
+    /// Refuses a cycle among the tasks as they are.
+    pub(super) fn check_acyclic(&self) -> Result<(), Refusal> {
+        let wiring = Wiring::new(self, BTreeMap::new());
+        let ends = self.tasks().map(|task| Point::End(&task.id));
+        refuse_cycle(ends, |point| wiring.before(point)).map_err(cycle)
     }
 
     /// Refuses dependencies of an existing task that do not exist or that would close a cycle.
@@ -77,7 +99,7 @@ impl State {
         self.check_wired(nodes.collect())
     }
 
-    fn refuse_runs(&self, dependencies: &[TaskId]) -> Result<(), Refusal> {
+    pub(super) fn refuse_runs(&self, dependencies: &[TaskId]) -> Result<(), Refusal> {
         match dependencies.iter().find(|id| self.run_status(id).is_some()) {
             Some(run) => Err(Refusal::IsRun {
                 task: run.clone(),
@@ -87,13 +109,16 @@ impl State {
         }
     }
 
-    /// The first cycle among these dependencies.
-    pub fn cycle_among(&self, dependencies: &BTreeMap<&TaskId, &[TaskId]>) -> Option<Vec<TaskId>> {
-        let edges = |id: &TaskId| dependencies.get(id).into_iter().copied().flatten().collect();
-        match refuse_cycle(dependencies.keys().copied(), edges) {
-            Err(Refusal::DependencyCycle { cycle }) => Some(cycle),
-            _ => None,
-        }
+    /// The first cycle of tasks in `among`, whose last entry is its first.
+    pub(super) fn cycle_among<'s>(&'s self, among: &HashSet<&TaskId>) -> Option<Vec<TaskId>> {
+        let wiring = Wiring::new(self, BTreeMap::new());
+        let tasks = self.tasks().map(|task| &task.id).filter(|id| among.contains(id));
+        let before = |point: Point<'s>| {
+            let mut before = wiring.before(point);
+            before.retain(|point| among.contains(point.id()));
+            before
+        };
+        refuse_cycle(tasks.map(Point::End), before).err().map(ends)
     }
 
     /// Refuses a dependency that is not done, if the task or a part of it is held.
@@ -107,25 +132,6 @@ impl State {
         } else {
             Err(Refusal::NotReady { task: task.id.clone(), waiting_for })
         }
-    }
-
-    /// Available tasks with a dependency that failed, was cancelled or is obsolete: nothing frees
-    /// them by itself.
-    pub fn blocked_by_failure(&self) -> Vec<(&TaskId, Vec<&TaskId>)> {
-        let counts = self.counts();
-        if counts.failed + counts.called_off() == 0 {
-            return Vec::new();
-        }
-        let available =
-            self.tasks().filter(|task| task.run.is_none() && task.status == TaskStatus::Available);
-        let available = available.filter(|task| !self.is_parent(&task.id));
-        let blocked = available.map(|task| {
-            let failed = self
-                .waits_for(task)
-                .filter(|id| self.status_of(id).is_some_and(TaskStatus::ended_badly));
-            (&task.id, failed.collect::<Vec<_>>())
-        });
-        blocked.filter(|(_, blockers)| !blockers.is_empty()).collect()
     }
 }
 
@@ -163,51 +169,63 @@ impl<'a> Wiring<'a> {
         self.nodes.get(id).copied().or_else(as_it_is)
     }
 
-    /// What must be done before `id`: its dependencies, its parts, and the dependencies of its
-    /// ancestors.
-    fn before(&self, id: &TaskId) -> Vec<&'a TaskId> {
-        let Some(node) = self.node(id) else { return Vec::new() };
-        let mut before: Vec<_> = node.dependencies.iter().collect();
-        before.extend(self.parts.get(id).into_iter().flatten());
-        let old =
-            self.state.parts(id).map(|task| &task.id).filter(|part| !self.nodes.contains_key(part));
-        before.extend(old);
-        let mut above = node.parent;
-        let mut followed = BTreeSet::new();
-        while let Some(node) = above.filter(|id| followed.insert(*id)).and_then(|id| self.node(id))
-        {
-            before.extend(node.dependencies);
-            above = node.parent;
+    /// What must be done before a point of a task is reached. Its parts wait for its beginning, so
+    /// that what it depends on is followed once however many parts it has.
+    fn before(&self, point: Point<'a>) -> Vec<Point<'a>> {
+        let Some(node) = self.node(point.id()) else { return Vec::new() };
+        let mut before: Vec<_> = node.dependencies.iter().map(Point::End).collect();
+        if let Point::End(id) = point {
+            let new = self.parts.get(id).into_iter().flatten().copied();
+            let old = self.state.parts(id).map(|task| &task.id);
+            let old = old.filter(|part| !self.nodes.contains_key(part));
+            before.extend(new.chain(old).map(Point::End));
         }
+        before.extend(node.parent.map(Point::Start));
         before
     }
 }
 
-/// Refuses a cycle. Searches depth first without recursion, because dependencies may be a million
-/// deep.
-fn refuse_cycle<'a>(
-    starts: impl Iterator<Item = &'a TaskId>,
-    dependencies: impl Fn(&TaskId) -> Vec<&'a TaskId>,
-) -> Result<(), Refusal> {
-    let mut finished: HashSet<&TaskId> = HashSet::new();
+/// When work on a task or its parts may begin, and when it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Point<'a> {
+    Start(&'a TaskId),
+    End(&'a TaskId),
+}
+
+impl<'a> Point<'a> {
+    fn id(self) -> &'a TaskId {
+        let (Self::Start(id) | Self::End(id)) = self;
+        id
+    }
+}
+
+/// Finds a cycle, if there is one, whose last entry is its first. Searches depth first without
+/// recursion, because dependencies may be a million deep.
+fn refuse_cycle<P: Copy + Eq + Hash>(
+    starts: impl Iterator<Item = P>,
+    dependencies: impl Fn(P) -> Vec<P>,
+) -> Result<(), Vec<P>> {
+    let mut finished: HashSet<P> = HashSet::new();
+    let mut on_path: HashSet<P> = HashSet::new();
     for start in starts {
-        let mut path: Vec<Step<'a>> = Vec::new();
-        let mut on_path: HashSet<&TaskId> = HashSet::new();
-        if finished.contains(start) {
+        if finished.contains(&start) {
             continue;
         }
         on_path.insert(start);
-        path.push((start, dependencies(start).into_iter()));
+        let mut path = vec![(start, dependencies(start).into_iter())];
         while let Some((current, rest)) = path.last_mut() {
             match rest.next() {
-                Some(next) if on_path.contains(next) => return Err(cycle(&path, next)),
-                Some(next) if finished.contains(next) => {}
+                Some(next) if on_path.contains(&next) => {
+                    let members = path.iter().map(|(point, _)| *point);
+                    return Err(members.skip_while(|point| *point != next).chain([next]).collect());
+                }
+                Some(next) if finished.contains(&next) => {}
                 Some(next) => {
                     on_path.insert(next);
                     path.push((next, dependencies(next).into_iter()));
                 }
                 None => {
-                    on_path.remove(*current);
+                    on_path.remove(current);
                     finished.insert(*current);
                     path.pop();
                 }
@@ -217,10 +235,20 @@ fn refuse_cycle<'a>(
     Ok(())
 }
 
-type Step<'a> = (&'a TaskId, std::vec::IntoIter<&'a TaskId>);
+fn named(cycle: Vec<&TaskId>) -> Refusal {
+    Refusal::DependencyCycle { cycle: cycle.into_iter().cloned().collect() }
+}
 
-fn cycle(path: &[Step<'_>], back_to: &TaskId) -> Refusal {
-    let members = path.iter().map(|(id, _)| *id).skip_while(|id| *id != back_to);
-    let closed = members.chain(std::iter::once(back_to));
-    Refusal::DependencyCycle { cycle: closed.cloned().collect() }
+fn cycle(points: Vec<Point<'_>>) -> Refusal {
+    Refusal::DependencyCycle { cycle: ends(points) }
+}
+
+/// The tasks of a cycle that must be done, each before the one in front of it.
+fn ends(mut points: Vec<Point<'_>>) -> Vec<TaskId> {
+    points.pop();
+    if points.iter().any(|point| matches!(point, Point::End(_))) {
+        points.retain(|point| matches!(point, Point::End(_)));
+    }
+    let first = points.first().copied();
+    points.into_iter().chain(first).map(|point| point.id().clone()).collect()
 }

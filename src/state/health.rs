@@ -1,15 +1,15 @@
 //! What keeps the queue from moving, and what would free it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::State;
+use super::flow::Flow;
 use super::id::TaskId;
-use super::limit::{self, Limit};
-use super::task::{Task, TaskStatus};
+use super::limit::{self, CYCLE_SHOWN, Limit};
+use super::task::TaskStatus;
 use super::time::Timestamp;
 
 /// Most entries of each kind that are named.
@@ -19,9 +19,12 @@ const SEARCHED: usize = 10_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Health {
-    /// Dependency cycles: each task waits for the next, and the last for the first
+    /// Dependency cycles: each task waits for the next; of a long one the first tasks
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cycles: Vec<Vec<TaskId>>,
+    /// Number of tasks in each cycle, if only the first of one are named
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cycle_lengths: Vec<usize>,
     /// Tasks that depend on a task that does not exist
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub orphans: Vec<Orphan>,
@@ -53,6 +56,18 @@ impl Health {
     }
 }
 
+fn lengths(cycles: &[Vec<TaskId>]) -> Vec<usize> {
+    let is_long = cycles.iter().any(|cycle| cycle.len() > CYCLE_SHOWN + 1);
+    cycles.iter().filter(|_| is_long).map(|cycle| cycle.len() - 1).collect()
+}
+
+fn beginning(mut cycle: Vec<TaskId>) -> Vec<TaskId> {
+    if cycle.len() > CYCLE_SHOWN + 1 {
+        cycle.truncate(CYCLE_SHOWN);
+    }
+    cycle
+}
+
 impl State {
     /// True if tasks are left, but none is ready, held or waiting for its time.
     pub fn is_deadlocked(&self) -> bool {
@@ -68,10 +83,13 @@ impl State {
         {
             return Health::default();
         }
+        let flow = Flow::new(self);
+        let cycles = self.cycles(flow.entangled());
         Health {
-            cycles: self.cycles(),
             orphans: self.orphans(),
-            blockers: if deadlocked { self.blockers() } else { Vec::new() },
+            blockers: if deadlocked { self.blockers(&flow, &cycles) } else { Vec::new() },
+            cycle_lengths: lengths(&cycles),
+            cycles: cycles.into_iter().map(beginning).collect(),
         }
     }
 
@@ -93,34 +111,32 @@ impl State {
         full.filter_map(|(limit, count, spare)| limit.nearly(count - spare())).collect()
     }
 
-    fn blocked(&self) -> impl Iterator<Item = &Arc<Task>> {
-        let open = self.tasks().filter(|task| task.status == TaskStatus::Available);
-        open.filter(|task| !self.is_parent(&task.id) && self.waits_for(task).next().is_some())
-    }
-
     fn orphans(&self) -> Vec<Orphan> {
-        let missing = self.blocked().flat_map(|task| {
-            let missing = task
-                .dependencies
-                .iter()
-                .chain(&task.parent)
-                .filter(|id| self.status_of(id).is_none());
-            missing.map(|missing| Orphan { task: task.id.clone(), missing: missing.clone() })
+        let missing = self.index.awaited().filter(|id| self.status_of(id).is_none());
+        let waiting = missing.flat_map(|missing| {
+            self.index.dependents(missing).map(move |ordinal| (ordinal, missing))
         });
-        missing.take(NAMED).collect()
+        let parts = self.index.parents().filter(|id| self.status_of(id).is_none());
+        let parts =
+            parts.flat_map(|missing| self.index.parts(missing).map(move |part| (part, missing)));
+        let found: BTreeSet<_> = waiting.chain(parts).collect();
+        let found = found.into_iter().filter_map(|(ordinal, missing)| {
+            let task = self.records.tasks.get(ordinal)?;
+            let is_blocked = self.is_blocked(task);
+            is_blocked.then(|| Orphan { task: task.id.clone(), missing: missing.clone() })
+        });
+        found.take(NAMED).collect()
     }
 
-    /// Finds cycles one after another, leaving out the members of those found.
-    fn cycles(&self) -> Vec<Vec<TaskId>> {
+    /// Finds cycles one after another among the tasks of `entangled`, leaving out the members of
+    /// those found.
+    fn cycles(&self, mut entangled: HashSet<&TaskId>) -> Vec<Vec<TaskId>> {
         let mut found: Vec<Vec<TaskId>> = Vec::new();
-        let mut known: BTreeSet<TaskId> = BTreeSet::new();
-        let edges: BTreeMap<&TaskId, &[TaskId]> =
-            self.blocked().map(|task| (&task.id, task.dependencies.as_slice())).collect();
-        let mut rest: BTreeMap<&TaskId, &[TaskId]> = edges;
-        while found.len() < NAMED {
-            let Some(cycle) = self.cycle_among(&rest) else { break };
-            known.extend(cycle.iter().cloned());
-            rest.retain(|id, _| !known.contains(*id));
+        while found.len() < NAMED && !entangled.is_empty() {
+            let Some(cycle) = self.cycle_among(&entangled) else { break };
+            for id in &cycle {
+                entangled.remove(id);
+            }
             found.push(cycle);
         }
         found
@@ -128,53 +144,13 @@ impl State {
 
     /// What nothing that can move will resolve: failed, cancelled, obsolete or missing tasks, and
     /// cycles.
-    fn blockers(&self) -> Vec<Blocker> {
-        let mut blocks: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
-        for task in self.blocked() {
-            for root in self.roots(task) {
-                blocks.entry(root).or_default().insert(task.id.clone());
-            }
-        }
-        let mut blockers: Vec<_> =
-            blocks.into_iter().map(|(id, blocked)| self.blocker(id, blocked.len())).collect();
-        blockers.sort_by(|one, other| {
-            other.blocks.cmp(&one.blocks).then_with(|| one.task.cmp(&other.task))
-        });
-        blockers.truncate(NAMED);
-        blockers
-    }
-
-    /// Ends of the chains of what `task` waits for.
-    fn roots(&self, task: &Task) -> Vec<TaskId> {
-        let mut seen: BTreeSet<&TaskId> = BTreeSet::new();
-        let mut open: Vec<&TaskId> = self.waits_for(task).collect();
-        let mut roots = Vec::new();
-        while let Some(id) = open.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            let Some(one) = self.task(id) else {
-                roots.push(id.clone());
-                continue;
-            };
-            let unfinished_parts: Vec<_> = self
-                .parts(id)
-                .filter(|part| part.status != TaskStatus::Done)
-                .map(|part| &part.id)
-                .collect();
-            if !unfinished_parts.is_empty() {
-                open.extend(unfinished_parts);
-            } else if one.status == TaskStatus::Available {
-                let before = open.len();
-                open.extend(self.waits_for(one));
-                if open.len() == before || one.id == task.id {
-                    roots.push(id.clone());
-                }
-            } else {
-                roots.push(id.clone());
-            }
-        }
-        roots
+    fn blockers(&self, flow: &Flow<'_>, cycles: &[Vec<TaskId>]) -> Vec<Blocker> {
+        let mut blocks = flow.blocks();
+        let of_cycles: BTreeSet<&TaskId> = cycles.iter().flatten().collect();
+        blocks.extend(of_cycles.into_iter().map(|id| (id.clone(), 1)));
+        blocks.sort_by(|(one, few), (other, many)| many.cmp(few).then_with(|| one.cmp(other)));
+        blocks.truncate(NAMED);
+        blocks.into_iter().map(|(id, blocks)| self.blocker(id, blocks)).collect()
     }
 
     fn blocker(&self, id: TaskId, blocks: usize) -> Blocker {

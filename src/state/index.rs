@@ -28,7 +28,7 @@ pub(super) struct Index {
     /// Tasks that wait only for `not_before`.
     delayed: BTreeSet<(Timestamp, Ordinal)>,
     dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
-    parts: HashMap<TaskId, BTreeSet<Ordinal>>,
+    parts: HashMap<TaskId, Parts>,
     by_path: BTreeMap<String, BTreeSet<Ordinal>>,
     /// Available tasks that have parts.
     open_parents: BTreeSet<Ordinal>,
@@ -37,10 +37,20 @@ pub(super) struct Index {
     runs: Queue,
     /// Done, cancelled and obsolete tasks, oldest first.
     finished: BTreeSet<(Timestamp, Ordinal)>,
+    /// Failed, cancelled and obsolete tasks.
+    ended_badly: BTreeSet<Ordinal>,
     /// Unfinished tasks with an estimate.
     estimated: BTreeSet<Ordinal>,
     /// Time up to which `not_before` has been looked at.
     awake_until: Timestamp,
+}
+
+/// The parts of a task, and how many of them have each status, so that the status of a parent with
+/// many parts is known without a look at each.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Parts {
+    ordinals: BTreeSet<Ordinal>,
+    by_status: [usize; 7],
 }
 
 /// Demand sets among which one is searched for by pointer, which costs less than comparing two
@@ -122,14 +132,23 @@ impl Index {
             if task.status.may_retire() {
                 self.finished.remove(&(finish(task), ordinal));
             }
+            if task.status.ended_badly() {
+                self.ended_badly.remove(&ordinal);
+            }
             if has_estimate(task) {
                 self.estimated.remove(&ordinal);
             }
             for id in task.dependencies.iter().chain(task.after()) {
                 remove(&mut self.dependents, id, ordinal);
             }
-            if let Some(parent) = &task.parent {
-                remove(&mut self.parts, parent, ordinal);
+            if let Some(parent) = &task.parent
+                && let Some(parts) = self.parts.get_mut(parent)
+            {
+                parts.by_status[task.status as usize] -= 1;
+                parts.ordinals.remove(&ordinal);
+                if parts.ordinals.is_empty() {
+                    self.parts.remove(parent);
+                }
             }
             if let Some(path) = &task.path
                 && let Some(ordinals) = self.by_path.get_mut(path)
@@ -145,6 +164,9 @@ impl Index {
             if task.status.may_retire() {
                 self.finished.insert((finish(task), ordinal));
             }
+            if task.status.ended_badly() {
+                self.ended_badly.insert(ordinal);
+            }
             if has_estimate(task) {
                 self.estimated.insert(ordinal);
             }
@@ -152,7 +174,9 @@ impl Index {
                 self.dependents.entry(id.clone()).or_default().insert(ordinal);
             }
             if let Some(parent) = &task.parent {
-                self.parts.entry(parent.clone()).or_default().insert(ordinal);
+                let parts = self.parts.entry(parent.clone()).or_default();
+                parts.by_status[task.status as usize] += 1;
+                parts.ordinals.insert(ordinal);
             }
             if let Some(path) = &task.path {
                 self.by_path.entry(path.clone()).or_default().insert(ordinal);
@@ -168,8 +192,17 @@ impl Index {
         self.parts.contains_key(id)
     }
 
+    pub(super) fn parents(&self) -> impl Iterator<Item = &TaskId> {
+        self.parts.keys()
+    }
+
     pub(super) fn parts(&self, id: &TaskId) -> impl Iterator<Item = Ordinal> + '_ {
-        self.parts.get(id).into_iter().flatten().copied()
+        self.parts.get(id).into_iter().flat_map(|parts| &parts.ordinals).copied()
+    }
+
+    /// How many parts of the task have the status; `None` if it has no parts.
+    pub(super) fn parts_that_are(&self, id: &TaskId, status: TaskStatus) -> Option<usize> {
+        self.parts.get(id).map(|parts| parts.by_status[status as usize])
     }
 
     pub(super) fn at_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
@@ -277,8 +310,17 @@ impl Index {
         self.awake_until
     }
 
-    pub(super) fn dependents(&self, id: &TaskId) -> Vec<Ordinal> {
-        self.dependents.get(id).map(|set| set.iter().copied().collect()).unwrap_or_default()
+    pub(super) fn dependents(&self, id: &TaskId) -> impl Iterator<Item = Ordinal> + '_ {
+        self.dependents.get(id).into_iter().flatten().copied()
+    }
+
+    pub(super) fn has_dependents(&self, id: &TaskId) -> bool {
+        self.dependents.contains_key(id)
+    }
+
+    /// What tasks depend on, or wait for because the plan has other words for it.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = &TaskId> {
+        self.dependents.keys()
     }
 
     /// The first task in claim order that `agent` may be given.
@@ -304,6 +346,11 @@ impl Index {
     ) -> impl Iterator<Item = (&'a Demands, usize)> + 'a {
         let unmet = self.ready.iter().filter(|(demands, _)| !demands.0.met_by(agent));
         unmet.map(|(demands, set)| (demands.0.as_ref(), set.len()))
+    }
+
+    /// Whether only time keeps the task from being claimed.
+    pub(super) fn is_delayed(&self, ordinal: Ordinal, task: &Task) -> bool {
+        task.not_before.is_some_and(|until| self.delayed.contains(&(until, ordinal)))
     }
 
     pub(super) fn is_ready(&self, ordinal: Ordinal, task: &Task) -> bool {
@@ -343,6 +390,10 @@ impl Index {
 
     pub(super) fn leases_ended(&self, now: Timestamp) -> impl Iterator<Item = Ordinal> + '_ {
         self.leases.range(..=(now, Ordinal::MAX)).map(|(_, ordinal)| *ordinal)
+    }
+
+    pub(super) fn ended_badly(&self) -> impl Iterator<Item = Ordinal> + '_ {
+        self.ended_badly.iter().copied()
     }
 
     /// Unfinished tasks with an estimate.

@@ -130,6 +130,9 @@ pub const FIELDS_SHOWN: usize = 30;
 pub const SURROUNDINGS: usize = 200;
 /// Tasks above a claimed one whose titles the claim names; a task of a plan has at most three.
 pub const ABOVE_SHOWN: usize = 3;
+/// Tasks of a cycle that are named, and those that one task is said to wait for.
+pub const CYCLE_SHOWN: usize = 10;
+pub const BLOCKERS_SHOWN: usize = 20;
 /// Attempts kept with a live task; older ones are in the journal.
 pub const ATTEMPTS_KEPT: usize = 20;
 /// Versions of the plan whose hashes are kept; older ones are in the journal.

@@ -31,6 +31,7 @@ pub mod duration;
 pub mod edit;
 pub mod event;
 mod finding;
+mod flow;
 #[doc(hidden)]
 pub mod graph;
 #[doc(hidden)]
@@ -442,7 +443,8 @@ impl State {
         if (is_done || is_free)
             && let Some(id) = new.or(old).map(|task| task.id.clone())
         {
-            for dependent in self.index.dependents(&id) {
+            let dependents: Vec<_> = self.index.dependents(&id).collect();
+            for dependent in dependents {
                 let dependent_task = self.records.tasks.get(dependent);
                 let waits = dependent_task.is_some_and(|task| task.after() == Some(&id));
                 if !is_done && !waits {

@@ -135,13 +135,12 @@ impl State {
 
     /// The status that rolls up from the parts; `None` for a task without parts.
     pub(super) fn rolled_up(&self, id: &TaskId) -> Option<TaskStatus> {
-        let mut found = None;
-        for part in self.parts(id) {
-            let status =
-                if part.status.is_unfinished() { TaskStatus::Available } else { part.status };
-            found = Some(found.map_or(status, |found| weightier(found, status)));
-        }
-        found
+        let some = |status| self.index.parts_that_are(id, status).is_some_and(|count| count > 0);
+        let statuses = TaskStatus::ALL.into_iter().filter(|status| some(*status));
+        let open = |status: TaskStatus| {
+            if status.is_unfinished() { TaskStatus::Available } else { status }
+        };
+        statuses.map(open).reduce(weightier)
     }
 
     pub(super) fn check_hierarchy(&self, wrong: &mut Vec<String>) {

@@ -8,7 +8,7 @@ use super::agent::Role;
 use super::hierarchy;
 use super::id::{AgentId, DiscoveryId, MessageId, SessionId, TaskId, WorkflowId};
 use super::level::{Older, named};
-use super::limit::{INBOX, Limit};
+use super::limit::{CYCLE_SHOWN, INBOX, Limit};
 use super::plan::problem::Problem;
 use super::reservation::Hold;
 use super::run::RunStatus;
@@ -89,7 +89,10 @@ pub enum Refusal {
     )]
     UnknownDependency { task: TaskId, dependency: String },
     #[error("these dependencies form a cycle: {}; leave one of them out", cycle_text(cycle))]
-    DependencyCycle { cycle: Vec<TaskId> },
+    DependencyCycle {
+        #[serde(serialize_with = "beginning_of_cycle")]
+        cycle: Vec<TaskId>,
+    },
     #[error("whose call is this? give agent_id; register_agent makes one up if you have none")]
     AgentMissing,
     #[error(
@@ -610,12 +613,20 @@ fn below(path: &Option<String>) -> String {
     path.as_ref().map(|path| format!(" (scope {path})")).unwrap_or_default()
 }
 
+/// The entries of a cycle that are named: all of a short one, whose last entry is its first.
+fn named_of_cycle<T>(cycle: &[T]) -> &[T] {
+    let is_short = cycle.len() <= CYCLE_SHOWN + 1;
+    cycle.get(..CYCLE_SHOWN).filter(|_| !is_short).unwrap_or(cycle)
+}
+
+fn beginning_of_cycle<S: Serializer>(cycle: &[TaskId], serializer: S) -> Result<S::Ok, S::Error> {
+    named_of_cycle(cycle).serialize(serializer)
+}
+
 /// Names at most ten entries of a cycle, whose last entry is its first.
 pub(super) fn cycle_text(cycle: &[impl ToString]) -> String {
-    const MOST: usize = 10;
-    let most = if cycle.len() <= MOST + 1 { MOST + 1 } else { MOST };
-    let names: Vec<_> = cycle.iter().take(most).map(ToString::to_string).collect();
-    match cycle.len().saturating_sub(MOST + 1) {
+    let names: Vec<_> = named_of_cycle(cycle).iter().map(ToString::to_string).collect();
+    match cycle.len().saturating_sub(CYCLE_SHOWN + 1) {
         0 => names.join(" -> "),
         more => format!("{} -> and {more} more", names.join(" -> ")),
     }

@@ -213,6 +213,11 @@ impl Task {
         self.planned.as_ref()?.after()
     }
 
+    /// Of a task that waits for `id`: whether it depends on it, and does not only take its place.
+    pub fn depends_on(&self, id: &TaskId) -> bool {
+        self.after() != Some(id) || self.dependencies.contains(id)
+    }
+
     /// Name of the plan that has or had the task; `-` stands for the plan without one.
     pub fn plan_name(&self) -> Option<&str> {
         let planned = self.planned.as_ref().or(self.left_plan.as_ref())?;

@@ -14,6 +14,7 @@
 //! | resources | `faults::resources` | `CALLBOARD_ROUNDS`, `CALLBOARD_DESCRIPTOR_STRIDE` | 20, 1 |
 //! | connections, slow peers, large bodies | `http::` | `CALLBOARD_NAMES` | 1000000 |
 //! | races | `faults::races` | `CALLBOARD_RACES` | 100 |
+//! | costs (release) | `costs::` | `CALLBOARD_COSTS` | 10000 |
 //! | hand edits | `edits::` | `CALLBOARD_EDIT_ROUNDS` | 100 |
 //! | random input | `faults::random` | `CALLBOARD_FUZZ_SECONDS`, `CALLBOARD_SEED` | 600 |
 //!

@@ -10,6 +10,7 @@ mod clients;
 #[cfg(target_os = "linux")]
 mod clocks;
 mod contract;
+mod costs;
 mod crashes;
 mod discoveries;
 mod doors;

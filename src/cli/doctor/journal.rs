@@ -232,14 +232,16 @@ fn graph(state: &State) -> Check {
     const NAME: &str = "graph";
     let health = state.health(true);
     let list = |ids: &[TaskId]| ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" -> ");
-    let cycles = health.cycles.iter().map(|cycle| format!("a cycle: {}", list(cycle)));
+    let lengths = health.cycle_lengths.iter().map(|length| format!(" (of {length} tasks)"));
+    let cycles = health.cycles.iter().zip(lengths.chain(std::iter::repeat(String::new())));
+    let cycles = cycles.map(|(cycle, length)| format!("a cycle{length}: {}", list(cycle)));
     let orphans = health
         .orphans
         .iter()
         .map(|one| format!("{} names {}, which does not exist", one.task, one.missing));
-    let failed = state.blocked_by_failure();
+    let failed: Vec<_> = state.blocked_by_failure().collect();
     let waiting = (!failed.is_empty()).then(|| {
-        let named: Vec<_> = failed.iter().take(NAMED).map(|(task, _)| task.as_str()).collect();
+        let named: Vec<_> = failed.iter().take(NAMED).map(|task| task.id.as_str()).collect();
         format!(
             "{} tasks wait for what failed or was called off: {}",
             failed.len(),
