@@ -8,13 +8,15 @@
 mod document;
 mod named;
 mod shape;
+mod telling;
+mod value;
 
 use std::ops::Range;
 
 use serde_json::{Map, Number, Value};
 
 pub use document::document;
-use named::Telling;
+use telling::Telling;
 
 use crate::harmless;
 
@@ -188,9 +190,9 @@ impl Rule {
         let is_name = NAMES.contains(&name);
         // Texts with colons do not count as random, because times have them.
         let is_random =
-            |string: &str| !is_name && !string.contains(':') && named::is_random(string);
+            |string: &str| !is_name && !string.contains(':') && value::is_random(string);
         match around {
-            Some(telling) if named::has_no_meaning(name) || string.is_some_and(is_random) => {
+            Some(telling) if telling::has_no_meaning(name) || string.is_some_and(is_random) => {
                 Self::Masked(telling)
             }
             _ => Self::Within { by_name: by_name && !is_name, around },
@@ -200,7 +202,7 @@ impl Rule {
     fn of_string(self, string: &str) -> Option<(String, usize)> {
         match self {
             Self::Masked(telling)
-                if named::stands_for_one(string) || telling.is_said_of_a_part(string) =>
+                if value::stands_for_one(string) || telling.is_said_of_a_part(string) =>
             {
                 None
             }

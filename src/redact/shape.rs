@@ -165,13 +165,13 @@ const SHAPES: &[Shape] = &[
         "password",
         "://",
         r#"(?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@"'<>`?#]*:([^\s/@"'<>`]+)@[A-Za-z0-9\[]"#,
-        |password| !super::named::is_reference(password) && password.len() > 2,
+        |password| !super::value::is_reference(password) && password.len() > 2,
     ),
     checked(
         "password",
         "-u|--user|--proxy-user",
         r#"(?:^|[ \t'"])(?:-u|--user|--proxy-user)[ =]['"]?[A-Za-z0-9._@+-]+:([^\s'"]+)"#,
-        |password| !super::named::is_reference(password) && password.len() > 2,
+        |password| !super::value::is_reference(password) && password.len() > 2,
     ),
 ];
 
