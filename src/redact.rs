@@ -1,15 +1,25 @@
 //! Secrets in what agents write, replaced by `[redacted: kind]` before anything is decided or kept.
 //!
-//! Three rules: `shape` finds the forms that issuers give their secrets; `named` finds values after
-//! a name such as `api_key` in prose, code, JSON, YAML and environments; and in objects the values
-//! of fields with such names are masked, and names with such a form. All take time linear in the
-//! text.
+//! A text is searched without the characters that no reader sees (`view`). In it, `issuer` finds
+//! the prefixes that issuers give their secrets, `shape` other forms; `named` finds values after a
+//! name such as `api_key` in prose, code, JSON, YAML and environments, `spoken` what people write
+//! to each other, `command` arguments of commands, `cookie` those of headers; `telling`, `value`
+//! and `plain` judge names, values and words. In objects the values of fields with such names are
+//! masked, names are texts, too, and of bodies of requests (`body`) only size and hash are kept.
+//! All take time linear in the text.
 
+mod body;
+mod command;
+mod cookie;
 mod document;
+mod issuer;
 mod named;
+mod plain;
 mod shape;
+mod spoken;
 mod telling;
 mod value;
+mod view;
 
 use std::ops::Range;
 
@@ -17,8 +27,10 @@ use serde_json::{Map, Number, Value};
 
 pub use document::document;
 use telling::Telling;
+use view::View;
 
 use crate::harmless;
+use crate::state::digest::sha256;
 
 /// Fewest bytes of a text that can hold a secret; shorter ones could not be told from words.
 const SHORTEST: usize = 8;
@@ -36,32 +48,27 @@ struct Finding {
     kind: &'static str,
 }
 
-/// Fields that name things: in them, only secrets with a telling form are redacted, not what
-/// follows a telling name.
-const NAMES: [&str; 22] = [
+/// Fields that name things by which they are found again: in them, only secrets with a telling form
+/// are redacted, not what follows a telling name.
+const NAMES: [&str; 11] = [
     "id",
     "task",
-    "file",
     "line",
     "task_id",
     "agent_id",
     "dependencies",
     "add_dependencies",
     "remove_dependencies",
-    "idempotency_key",
-    "path",
-    "paths",
-    "files",
-    "context_files",
-    "files_modified",
-    "files_created",
-    "worktree",
     "branch",
     "commit",
-    "scope",
     "hostname",
-    "project_dir",
 ];
+
+/// Field that tells calls apart.
+const KEY: &str = "idempotency_key";
+
+/// Fields whose content has fields of the caller's own, which name nothing on the board.
+const FREE: [&str; 6] = ["metadata", "data", "settings", "prompts", "metrics", "persona_states"];
 
 /// `text` without its secrets, and their number; `None` if it has none.
 pub fn text(text: &str) -> Option<(String, usize)> {
@@ -90,9 +97,10 @@ fn redacted_once(text: &str, by_name: bool) -> Option<(String, usize)> {
     if text.len() < SHORTEST {
         return None;
     }
-    let mut found = shape::findings(text);
-    if by_name {
-        found.extend(named::findings(text));
+    let view = View::of(text);
+    let mut found = findings(view.as_ref().map_or(text, |view| &view.text), by_name);
+    if let Some(view) = view {
+        found.iter_mut().for_each(|finding| finding.place = view.original(&finding.place));
     }
     if found.is_empty() {
         return None;
@@ -110,6 +118,38 @@ fn redacted_once(text: &str, by_name: bool) -> Option<(String, usize)> {
     }
     clean.push_str(&text[kept_to..]);
     Some((clean, count))
+}
+
+fn findings(text: &str, by_name: bool) -> Vec<Finding> {
+    let mut found = found_in(text, by_name);
+    // Behind an escaped line break, as in JSON within a string, a new word begins.
+    if text.contains(r"\n") {
+        found.extend(found_in(&text.replace(r"\n", r"\ "), by_name));
+    }
+    found
+}
+
+fn found_in(text: &str, by_name: bool) -> Vec<Finding> {
+    let mut found = issuer::findings(text);
+    found.extend(shape::findings(text));
+    if by_name {
+        found.extend(named::findings(text));
+        found.extend(spoken::findings(text));
+        found.extend(command::findings(text));
+        found.extend(cookie::findings(text));
+    }
+    found
+}
+
+/// The boundary of a character at `at` or before it.
+fn floor(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
+}
+
+/// The boundary of a character at `at` or behind it.
+fn ceil(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
 fn mark(kind: &str) -> String {
@@ -164,20 +204,35 @@ enum Rule {
     /// The field's name says that the value is a secret. It is masked, unless it says where the
     /// secret is kept, or that there is none.
     Masked(Telling),
-    /// `around`: what the name of an outer field says is somewhere inside.
-    Within { by_name: bool, around: Option<Telling> },
+    /// The field holds what went over a network, of which only size and hash are kept.
+    Body,
+    /// The field tells calls apart, so that two that differ must not become the same.
+    Key,
+    Within(Place),
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    by_name: bool,
+    /// What the name of an outer field says is somewhere inside.
+    around: Option<Telling>,
+    /// Inside a field of the caller's own fields.
+    is_free: bool,
+    /// Inside a request or response.
+    is_exchange: bool,
 }
 
 impl Rule {
-    const TOP: Self = Self::Within { by_name: true, around: None };
+    const TOP: Self = Self::Within(Place::TOP);
 
     /// The rule for the fields of an object; `beside` is what one field says about another.
     fn of_fields(self, beside: Option<Telling>) -> Self {
         match self {
             Self::Masked(telling) => {
-                Self::Within { by_name: true, around: beside.or(Some(telling)) }
+                Self::Within(Place { around: beside.or(Some(telling)), ..Place::TOP })
             }
-            Self::Within { by_name, around } => Self::Within { by_name, around: beside.or(around) },
+            Self::Within(place) => Self::Within(Place { around: beside.or(place.around), ..place }),
+            Self::Body | Self::Key => self,
         }
     }
 
@@ -186,16 +241,28 @@ impl Rule {
         if let Some(telling) = Telling::of(name) {
             return Self::Masked(telling);
         }
-        let Self::Within { by_name, around } = self else { return self };
-        let is_name = NAMES.contains(&name);
+        let Self::Within(place) = self else { return self };
+        if body::is_body(name, place.is_exchange) {
+            return Self::Body;
+        }
+        if name == KEY && !place.is_free {
+            return Self::Key;
+        }
+        let is_name = NAMES.contains(&name) && !place.is_free;
         // Texts with colons do not count as random, because times have them.
-        let is_random =
-            |string: &str| !is_name && !string.contains(':') && value::is_random(string);
-        match around {
+        let is_random = |string: &str| {
+            !is_name && !string.contains(':') && !value::is_file(string) && value::is_random(string)
+        };
+        match place.around {
             Some(telling) if telling::has_no_meaning(name) || string.is_some_and(is_random) => {
                 Self::Masked(telling)
             }
-            _ => Self::Within { by_name: by_name && !is_name, around },
+            _ => Self::Within(Place {
+                by_name: place.by_name && !is_name,
+                is_free: place.is_free || FREE.contains(&name),
+                is_exchange: body::is_exchange(name),
+                ..place
+            }),
         }
     }
 
@@ -207,7 +274,13 @@ impl Rule {
                 None
             }
             Self::Masked(telling) => Some((mark(telling.kind), 1)),
-            Self::Within { by_name, .. } => redacted(string, by_name),
+            Self::Body => body::replaced(string),
+            Self::Key => {
+                let (clean, count) = within_text(string, true)?;
+                let hash = sha256(string);
+                Some((format!("{clean} #{}", &hash[..8]), count))
+            }
+            Self::Within(place) => within_text(string, place.by_name),
         }
     }
 
@@ -219,7 +292,26 @@ impl Rule {
     }
 }
 
+impl Place {
+    const TOP: Self = Self { by_name: true, around: None, is_free: false, is_exchange: false };
+}
+
+/// A text without its secrets. What is a document in JSON is searched as one first, because fields
+/// tell more about secrets than plain text does.
+fn within_text(text: &str, by_name: bool) -> Option<(String, usize)> {
+    let of_document = by_name.then(|| document(text)).flatten();
+    let (once, count) = of_document.unzip();
+    let clean = redacted(once.as_deref().unwrap_or(text), by_name);
+    match clean {
+        Some((clean, more)) => Some((clean, more + count.unwrap_or_default())),
+        None => once.zip(count),
+    }
+}
+
 fn within(value: &mut Value, rule: Rule) -> usize {
+    if matches!(rule, Rule::Body) && matches!(value, Value::Array(_) | Value::Object(_)) {
+        return body::replace(value);
+    }
     let clean = match value {
         Value::String(string) => rule.of_string(string),
         Value::Number(number) => rule.of_number(number),
@@ -248,13 +340,13 @@ fn named_beside<'f>(field: impl Fn(&str) -> Option<Option<&'f str>>) -> Option<T
 
 /// Redacts the names of fields; names that become equal are numbered.
 fn redact_names(fields: &mut Map<String, Value>) -> usize {
-    if fields.keys().all(|name| redacted(name, false).is_none()) {
+    if fields.keys().all(|name| redacted(name, true).is_none()) {
         return 0;
     }
     let mut count = 0;
     let mut renamed = Map::new();
     for (name, value) in std::mem::take(fields) {
-        let (clean, found) = redacted(&name, false).unwrap_or((name, 0));
+        let (clean, found) = redacted(&name, true).unwrap_or((name, 0));
         count += found;
         renamed.insert(distinct(clean, |name| renamed.contains_key(name)), value);
     }
@@ -450,9 +542,39 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_paths_are_judged_by_their_form_alone() {
-        let mut given = json!({"task_id": "token=a1b2c3d4e5f6a7b8", "files_modified": ["src/token=a1b2c3d4e5f6a7b8.rs", github()]});
+    fn ids_are_judged_by_their_form_alone_and_paths_as_texts() {
+        let mut given = json!({"task_id": "token=a1b2c3d4e5f6a7b8", "dependencies": [github()],
+            "files_modified": ["src/token=a1b2c3d4e5f6a7b8.rs", "src/auth/token.rs"],
+            "idempotency_key": "deploy password=hunter22", "metadata": {"id": "pw: hunter22"}});
+        assert_eq!(value(&mut given), 4);
+        let kept = json!({"task_id": "token=a1b2c3d4e5f6a7b8", "dependencies": ["[redacted: github token]"],
+            "files_modified": ["src/token=[redacted: token]", "src/auth/token.rs"],
+            "idempotency_key": "deploy password=[redacted: password] #8e574908",
+            "metadata": {"id": "pw: [redacted: password]"}});
+        assert_eq!(given, kept);
+    }
+
+    #[test]
+    fn names_of_fields_are_texts_too() {
+        let mut given = json!({"metadata": {"password: hunter22": 1}});
         assert_eq!(value(&mut given), 1);
-        assert_eq!(given["files_modified"][1], "[redacted: github token]");
+        assert_eq!(given["metadata"], json!({"password: [redacted: password]": 1}));
+    }
+
+    #[test]
+    fn text_that_is_a_document_is_searched_as_one() {
+        let mut given = json!({"description": "{\"db\": {\"password\": \"sword fish\"}}"});
+        assert_eq!(value(&mut given), 1);
+        assert_eq!(given["description"], "{\"db\": {\"password\": \"[redacted: password]\"}}");
+    }
+
+    #[test]
+    fn unseen_characters_hide_no_secret() {
+        for unseen in ['\u{200b}', '\u{202e}', '\u{7}', '\u{0}', '\u{fffd}', '\u{ad}', '\u{2060}'] {
+            let github = github();
+            let (begin, end) = github.split_at(12);
+            let (clean, _) = text(&format!("push with {begin}{unseen}{end} to origin")).unwrap();
+            assert_eq!(clean, "push with [redacted: github token] to origin", "{unseen:?}");
+        }
     }
 }

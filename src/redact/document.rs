@@ -8,7 +8,7 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::{self, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::{Rule, distinct, named_beside, redacted};
+use super::{Rule, body, distinct, named_beside, redacted};
 
 const JSON: ParseOptions = ParseOptions {
     allow_comments: false,
@@ -30,7 +30,7 @@ pub fn document(text: &str) -> Option<(String, usize)> {
     if !matches!(document, Value::Object(_) | Value::Array(_)) {
         return None;
     }
-    let mut found = Found::default();
+    let mut found = Found { text, replaced: Vec::new(), count: 0 };
     found.look(&document, Rule::TOP);
     if found.count == 0 {
         return None;
@@ -46,13 +46,13 @@ pub fn document(text: &str) -> Option<(String, usize)> {
 }
 
 /// Strings and numbers to be replaced by strings, in their order.
-#[derive(Default)]
-struct Found {
+struct Found<'t> {
+    text: &'t str,
     replaced: Vec<(Range<usize>, String)>,
     count: usize,
 }
 
-impl Found {
+impl Found<'_> {
     fn replace(&mut self, place: common::Range, (instead, count): (String, usize)) {
         self.replaced.push((place.start..place.end, instead));
         self.count += count;
@@ -71,6 +71,11 @@ impl Found {
                     self.replace(number.range, clean);
                 }
             }
+            Value::Array(_) | Value::Object(_) if matches!(rule, Rule::Body) => {
+                let place = value.range();
+                let clean = body::replaced(&self.text[place.start..place.end]);
+                clean.into_iter().for_each(|clean| self.replace(place, clean));
+            }
             Value::Array(array) => array.elements.iter().for_each(|item| self.look(item, rule)),
             Value::Object(object) => self.look_at_fields(object, rule),
             Value::BooleanLit(_) | Value::NullKeyword(_) => {}
@@ -88,7 +93,7 @@ impl Found {
         let mut renamed = HashMap::new();
         for field in &object.properties {
             let name = field.name.as_str();
-            if let Some((clean, count)) = redacted(name, false) {
+            if let Some((clean, count)) = redacted(name, true) {
                 let clean = renamed
                     .entry(name)
                     .or_insert_with(|| distinct(clean, |name| names.contains(name)));

@@ -2,16 +2,18 @@
 
 use std::sync::{LazyLock, OnceLock};
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
 use super::Finding;
+use super::plain::may_be_phrase;
+use super::value::{has, is_made, is_reference};
 
 struct Shape {
     kind: &'static str,
     /// Texts, divided by `|`, of which one is in every match of the pattern, in whatever case.
     signs: &'static str,
-    /// Regular expression; the first group is the secret, or else the whole match.
+    /// Regular expression; the group is the secret, or else the whole match.
     pattern: &'static str,
     is_real: fn(&str) -> bool,
 }
@@ -42,25 +44,39 @@ const SHAPES: &[Shape] = &[
         "PRIVATE KEY",
         r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr])+[A-Za-z0-9+/=]{24,}(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{16,})*",
     ),
+    // A key without its head, and one without head and end: the bytes that begin the formats.
     shape(
-        "aws key id",
-        "AKIA|ASIA|ABIA|ACCA",
-        r"(?-u:\b)(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?-u:\b)",
+        "private key",
+        "PRIVATE KEY",
+        r"(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr]|[>|+#]\s)+)+-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----",
     ),
     shape(
-        "github token",
-        "ghp_|gho_|ghu_|ghs_|ghr_",
-        r"(?-u:\b)gh[pousr]_[A-Za-z0-9]{36,255}(?-u:\b)",
+        "private key",
+        "IBAAK|IBADAN|hkiG9w0BBQ0|CAQEE|AgEBB|AgEAM|MC4CAQAwBQYDK2Vw|b3BlbnNzaC1rZXktdjE",
+        r"(?-u:\b)(?:MII[A-Za-z0-9+/]{2}[AQgw]IBA(?:AK[BC]|DAN)|MI[A-Za-z0-9+/]{6,12}[A-Za-z0-9+/]{0,8}hkiG9w0BBQ0|M[HG][A-Za-z0-9+/]{1,4}(?:CAQEE|AgEBB|AgEAM[A-D])|MC4CAQAwBQYDK2Vw|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/=]{16,}(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{16,})*",
     ),
-    shape("github token", "github_pat_", r"(?-u:\b)github_pat_[A-Za-z0-9_]{22,255}(?-u:\b)"),
-    checked(
-        "gitlab token",
-        "glpat-|glptt-|gldt-|glrt-|glrtr-|glcbt-|glft-|glimt-|glagent-|gloas-|glsoat-|glffct-",
-        r"(?-u:\b)gl(?:pat|ptt|dt|rt|rtr|cbt|ft|imt|agent|oas|soat|ffct)-[A-Za-z0-9_.-]{20,}",
-        has_digit_or_case,
+    // The same in Base64 once more, as clusters and pipelines keep keys.
+    shape(
+        "private key",
+        "LS0tLS1CRUdJTi",
+        r"LS0tLS1CRUdJTi(?:B(?:SU0Eg|SU0EgUF|QUklW|FQy|PUEVO|ERVB|FTkN)|[A-Za-z0-9+/]{0,24}UFJJVkFU|[A-Za-z0-9+/]{0,24}QUklWQVRF)[A-Za-z0-9+/=\s]{24,}",
     ),
-    shape("slack token", "xox", r"(?-u:\b)xox[abceoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}"),
-    shape("slack token", "xapp-", r"(?-u:\b)xapp-[0-9]-[A-Z0-9]+-[0-9]+-[A-Za-z0-9]+"),
+    shape(
+        "password hash",
+        "$1$|$2a$|$2b$|$2y$|$5$|$6$|$7$|$y$|$gy$|$apr1$|$argon2|$krb5",
+        r"\$(?:1|2[aby]|5|6|7|g?y|apr1|argon2(?:id|i|d)|krb5(?:tgs|asrep))\$[A-Za-z0-9./$,=+@:*-]{20,}",
+    ),
+    shape("salesforce token", "00D", r"(?-u:\b)00D[A-Za-z0-9]{12,15}![A-Za-z0-9._]{60,}"),
+    shape(
+        "clickup or klaviyo key",
+        "pk_",
+        r"(?-u:\b)pk_(?:[0-9]{7,9}_[0-9A-Z]{32}|[0-9a-f]{34})(?-u:\b)",
+    ),
+    shape(
+        "private key",
+        "Private-Lines",
+        r"Private-Lines: [0-9]{1,3}(?:\s|\\[nr])+((?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)+)",
+    ),
     shape(
         "slack webhook",
         "hooks.slack.com/",
@@ -72,32 +88,34 @@ const SHAPES: &[Shape] = &[
         r"discord(?:app)?\.com/api/webhooks/[0-9]{10,}/([A-Za-z0-9_-]{40,})",
     ),
     shape(
-        "stripe key",
-        "k_live_|k_test_|k_prod_",
-        r"(?-u:\b)[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,}",
+        "webhook",
+        "webhook.office.com|outlook.office.com/webhook|hooks.zapier.com|/hooks/catch/|chat.googleapis.com",
+        r"(?:webhook\.office\.com/webhookb2/|outlook\.office\.com/webhook/|hooks\.zapier\.com/hooks/catch/|hook\.[a-z0-9.]+\.make\.com/|chat\.googleapis\.com/v1/spaces/)([A-Za-z0-9@/_?&=%.-]{16,})",
     ),
-    shape("webhook secret", "whsec_", r"(?-u:\b)whsec_[A-Za-z0-9+/=]{24,}"),
-    shape("anthropic key", "sk-ant-", r"(?-u:\b)sk-ant-[A-Za-z0-9_-]{20,}"),
-    shape("openrouter key", "sk-or-", r"(?-u:\b)sk-or-v1-[0-9a-f]{32,}"),
-    checked(
-        "openai key",
-        "sk-",
-        r"(?-u:\b)sk-(?:proj-|svcacct-|admin-|None-)?[A-Za-z0-9_-]{20,}",
-        has_digit_and_case,
+    shape("discord token", ".", DISCORD),
+    shape("twilio key", "SK", r"(?-u:\b)SK[0-9a-f]{32}(?-u:\b)"),
+    shape("mailgun key", "key-", r"(?-u:\b)key-[0-9a-f]{32}(?-u:\b)"),
+    shape("mailchimp key", "-us", r"(?-u:\b)[0-9a-f]{32}-us[0-9]{1,2}(?-u:\b)"),
+    shape("telegram token", ":AA", r"(?:(?-u:\b)|bot)[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}"),
+    shape("terraform token", "atlasv1", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
+    shape("airtable token", "pat", r"(?-u:\b)pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    shape("asana token", ":", r"(?-u:\b)[12]/[0-9]{16}(?:/[0-9]{16})?:[0-9a-f]{32}"),
+    shape("1password key", "A3-", r"(?-u:\b)A3-[A-Z0-9]{6}(?:-[A-Z0-9]{5,11}){4,5}"),
+    shape("new relic key", "NRAL", r"(?-u:\b)[0-9a-f]{36}(?:NRAL|FFFFNRAL)"),
+    shape("maxmind key", "_mmk", r"(?-u:\b)[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
+    shape("firebase key", "AAAA", r"(?-u:\b)AAAA[A-Za-z0-9_-]{7}:[A-Za-z0-9_-]{100,}"),
+    shape("github token", "v1.", r"(?-u:\b)v1\.[0-9a-f]{40}(?-u:\b)"),
+    shape("zoho token", "1000.", r"(?-u:\b)1000\.[0-9a-f]{32}\.[0-9a-f]{32}"),
+    shape(
+        "harness token",
+        "pat.|sat.",
+        r"(?-u:\b)[ps]at\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}",
     ),
-    shape("google key", "AIza", r"(?-u:\b)AIza[A-Za-z0-9_-]{35}"),
-    shape("google token", "ya29.", r"(?-u:\b)ya29\.[A-Za-z0-9_-]{20,}"),
-    shape("google token", "1//0", r"(?-u:\b)1//0[A-Za-z0-9_-]{30,}"),
-    shape("google client secret", "GOCSPX-", r"(?-u:\b)GOCSPX-[A-Za-z0-9_-]{20,}"),
     shape(
         "json web token",
         "eyJ",
         r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+){0,2}",
     ),
-    shape("npm token", "npm_", r"(?-u:\b)npm_[A-Za-z0-9]{36}(?-u:\b)"),
-    shape("pypi token", "pypi-", r"(?-u:\b)pypi-[A-Za-z0-9_-]{50,}"),
-    shape("crates.io token", "cio", r"(?-u:\b)cio[A-Za-z0-9]{32}(?-u:\b)"),
-    shape("rubygems token", "rubygems_", r"(?-u:\b)rubygems_[0-9a-f]{48}(?-u:\b)"),
     shape(
         "azure key",
         "AccountKey=|SharedAccessKey=",
@@ -105,44 +123,34 @@ const SHAPES: &[Shape] = &[
     ),
     shape("azure signature", "sig=", r"[?&]sig=([A-Za-z0-9+/%]{40,}(?:%3[Dd]|=)?)"),
     shape("azure client secret", "Q~", r"(?-u:\b)([A-Za-z0-9_~.]{3}[78]Q~[A-Za-z0-9_~.-]{31,34})"),
-    shape("vault token", "hvs.|hvb.|hvr.", r"(?-u:\b)hv[sbr]\.[A-Za-z0-9_-]{20,}"),
-    shape("digitalocean token", "_v1_", r"(?-u:\b)do[opr]_v1_[0-9a-f]{64}"),
-    shape("hugging face token", "hf_", r"(?-u:\b)hf_[A-Za-z0-9]{34,}(?-u:\b)"),
-    shape("twilio key", "SK", r"(?-u:\b)SK[0-9a-f]{32}(?-u:\b)"),
-    shape("sendgrid key", "SG.", r"(?-u:\b)SG\.[A-Za-z0-9_-]{20,24}\.[A-Za-z0-9_-]{39,50}"),
-    shape("mailgun key", "key-", r"(?-u:\b)key-[0-9a-f]{32}(?-u:\b)"),
-    shape("telegram token", ":AA", r"(?-u:\b)[0-9]{8,10}:AA[A-Za-z0-9_-]{33}"),
     shape(
-        "shopify token",
-        "shpat_|shpca_|shppa_|shpss_",
-        r"(?-u:\b)shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32}(?-u:\b)",
+        "azure key",
+        "JQQJ9|AzSe|AzCa|AzFu|+ASt|+AMC|+ARm|+AEh|+ASb|ACDb|AZDO|AIoT",
+        r"(?:^|[^A-Za-z0-9+/])([A-Za-z0-9+/]{38,90}(?:JQQJ9[0-9]|AzSe|AzCa|AzFu|\+ASt|\+AMC|\+ARm|\+AEh|\+ASb|ACDb|AZDO|\+?AIoT)[A-Za-z0-9+/]{4,30}={0,2})(?:$|[^A-Za-z0-9+/=])",
     ),
-    shape("linear key", "lin_", r"(?-u:\b)lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
+    checked(
+        "signature",
+        "X-Amz-|X-Goog-|Signature=|sig=|sign=|code=|key=|ticket=|hmac=",
+        r"(?i)[?&;](?:x-(?:amz|goog|oss|cos)-(?:signature|security-token|credential)|signature|sig|sign|hmac|ticket|code|key|hdnts|hmac|policy)=([A-Za-z0-9%+/_.~-]{16,}={0,2})",
+        is_made,
+    ),
     shape(
-        "notion token",
-        "ntn_|secret_",
-        r"(?-u:\b)(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}(?-u:\b))",
+        "one-time secret",
+        "otpauth",
+        r"(?i)otpauth(?:-migration)?://[^\s\x22'<>]*?[?&](?:secret|data)=([A-Z2-7a-z%0-9+/=]{8,})",
     ),
-    shape("databricks token", "dapi", r"(?-u:\b)dapi[0-9a-f]{32}(?:-[0-9])?(?-u:\b)"),
-    shape("docker token", "dckr_", r"(?-u:\b)dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
-    shape("atlassian token", "ATATT3|ATCTT3", r"(?-u:\b)AT[AC]TT3[A-Za-z0-9_=-]{50,}"),
-    shape("age key", "AGE-SECRET-KEY-", r"(?-u:\b)AGE-SECRET-KEY-1[0-9A-Z]{58}"),
-    shape("groq key", "gsk_", r"(?-u:\b)gsk_[A-Za-z0-9]{40,}"),
-    shape("xai key", "xai-", r"(?-u:\b)xai-[A-Za-z0-9]{60,}"),
-    shape("perplexity key", "pplx-", r"(?-u:\b)pplx-[A-Za-z0-9]{40,}"),
-    shape("replicate token", "r8_", r"(?-u:\b)r8_[A-Za-z0-9]{37}(?-u:\b)"),
-    shape("supabase token", "sbp_|sb_secret_", r"(?-u:\b)sb(?:p|_secret)_[A-Za-z0-9_-]{20,}"),
-    shape("postman key", "PMAK-", r"(?-u:\b)PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
-    shape("new relic key", "NRAK-", r"(?-u:\b)NRAK-[A-Z0-9]{27}"),
-    shape("grafana token", "glsa_", r"(?-u:\b)gls[a]_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}"),
-    shape("grafana token", "glc_eyJ", r"(?-u:\b)glc_eyJ[A-Za-z0-9+/=]{30,}"),
-    shape("netlify token", "nfp_|nfc_|nfk_|nfu_|nfb_", r"(?-u:\b)nf[pckub]_[A-Za-z0-9]{36}"),
-    shape("sentry token", "sntryu_|sntrys_", r"(?-u:\b)sntry[su]_[A-Za-z0-9+/=_]{40,}"),
-    shape("doppler token", "dp.", r"(?-u:\b)dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{40,}"),
-    shape("cloudflare key", "v1.0-", r"(?-u:\b)v1\.0-[0-9a-f]{24}-[0-9a-f]{146}"),
-    shape("fly token", "fm1_|fm2_", r"(?-u:\b)fm[12]_[A-Za-z0-9+/=_-]{60,}"),
-    shape("planetscale token", "pscale_", r"(?-u:\b)pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{30,}"),
-    shape("callboard token", "cbt_", r"(?-u:\b)cbt_[0-9a-f]{64}(?-u:\b)"),
+    checked(
+        "password",
+        "machine|default",
+        r"(?s)(?-u:\b)(?:machine\s+\S+\s+(?:login\s+\S+\s+)?|default\s+login\s+\S+\s+)(?:account\s+\S+\s+)?password\s+(\S+)",
+        |password| !is_reference(password),
+    ),
+    checked(
+        "password",
+        ":543|:330|:1433|:1521|:6432|:27017|:*:",
+        r"(?m)^[\w.*-]+:(?:54[0-9]{2}|330[0-9]|1433|1521|6432|27017|\*):[\w.*-]+:[\w.*-]+:(\S+)$",
+        |password| !is_reference(password),
+    ),
     checked(
         "bearer token",
         "bearer",
@@ -164,16 +172,45 @@ const SHAPES: &[Shape] = &[
     checked(
         "password",
         "://",
-        r#"(?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@"'<>`?#]*:([^\s/@"'<>`]+)@[A-Za-z0-9\[]"#,
-        |password| !super::value::is_reference(password) && password.len() > 2,
+        r#"(?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@"'<>`?#]*:([^\s/"'<>`]+)@[A-Za-z0-9\[]"#,
+        |password| !is_reference(password) && password.len() > 2,
+    ),
+    checked(
+        "password",
+        "@tcp(|@unix(|:thin:|sqlplus",
+        r#"(?:[\w.-]+:([^\s@/"'`]{3,})@(?:tcp|unix)\(|(?::thin:|sqlplus(?: -\w+)* )\w+/([^\s@/"'`]{3,})@)"#,
+        |password| !is_reference(password),
+    ),
+    checked(
+        "passphrase",
+        "phrase|mnemonic",
+        r#"(?i)(?:pass[ _-]?phrase|mnemonic|(?:seed|recovery|secret)[ _-]?(?:phrase|words))\w*["'*]{0,3}\s{0,3}(?:[:=]|is|->)\s{0,3}["'`*]{1,3}([^"'`\n]{8,300})["'`*]"#,
+        may_be_phrase,
+    ),
+    shape(
+        "seed phrase",
+        "phrase|mnemonic|seed|recovery|words",
+        r#"(?i)(?:mnemonic|(?:seed|recovery|backup|secret|wallet)(?:[ _-](?:phrase|words|seed))?)["'*]{0,3}\s{0,3}(?:[:=]|is|are|->)\s{0,3}["'`]?((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"#,
+    ),
+    checked(
+        "token",
+        "://",
+        r#"(?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s/:@"'<>`?#]{8,})(?::[^\s/@"'<>`]*)?@[A-Za-z0-9\[]"#,
+        |token| is_made(token) && !is_reference(token),
     ),
     checked(
         "password",
         "-u|--user|--proxy-user",
         r#"(?:^|[ \t'"])(?:-u|--user|--proxy-user)[ =]['"]?[A-Za-z0-9._@+-]+:([^\s'"]+)"#,
-        |password| !super::value::is_reference(password) && password.len() > 2,
+        |password| {
+            !is_reference(password)
+                && has(password, u8::is_ascii_digit)
+                && has(password, u8::is_ascii_alphabetic)
+        },
     ),
 ];
+
+const DISCORD: &str = r"(?-u:\b)(?:[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}|mfa\.[A-Za-z0-9_-]{60,})";
 
 /// Finds in one pass which shapes a text may contain, so that few patterns are tried and fewer
 /// compiled.
@@ -193,7 +230,11 @@ static SCOUT: LazyLock<Option<Scout>> = LazyLock::new(|| {
     let signs =
         all.flat_map(|(index, shape)| shape.signs.split('|').map(move |sign| (index, sign)));
     let (shapes, signs): (Vec<_>, Vec<_>) = signs.unzip();
-    let signs = AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()?;
+    let signs = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(signs)
+        .ok()?;
     let shortest = SHAPES.iter().map(|_| OnceLock::new()).collect();
     Some(Scout {
         signs,
@@ -221,7 +262,10 @@ pub(super) fn findings(text: &str) -> Vec<Finding> {
             continue;
         };
         for captures in pattern.captures_iter(text) {
-            let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else { continue };
+            let Some(secret) = captures.iter().skip(1).flatten().next().or_else(|| captures.get(0))
+            else {
+                continue;
+            };
             if (shape.is_real)(secret.as_str()) {
                 found.push(Finding { place: secret.range(), kind: shape.kind });
             }
@@ -240,13 +284,6 @@ fn shortest(shape: &Shape) -> usize {
 fn has_digit_or_case(text: &str) -> bool {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
-}
-
-fn has_digit_and_case(text: &str) -> bool {
-    let tail = text.trim_start_matches("sk-").trim_start_matches("None-");
-    let has = |is: fn(&u8) -> bool| tail.as_bytes().iter().any(is);
-    let digits = tail.bytes().filter(u8::is_ascii_digit).count();
-    has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && digits > 0 || digits >= 6
 }
 
 fn longest_run(text: &str) -> usize {

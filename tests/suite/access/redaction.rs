@@ -12,16 +12,22 @@ use serde_json::{Value, json};
 
 use crate::harness::Board;
 
-const LEAST_RECALL: f64 = 0.95;
+const LEAST_RECALL: f64 = 0.97;
 const MOST_FALSE: f64 = 0.01;
-/// Surroundings in which each form of secret is tried.
-const PLACES_EACH: usize = 4;
+/// In a place, stands for a secret with characters in it that nobody sees.
+const BROKEN: char = '§';
 
 fn lines(name: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redaction").join(name);
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    text.lines().filter(|line| !line.is_empty()).map(|line| line.replace("\\n", "\n")).collect()
+    text.lines().filter(|line| !line.is_empty()).map(unescaped).collect()
+}
+
+fn unescaped(line: &str) -> String {
+    [("\\n", "\n"), ("\\r", "\r"), ("\\t", "\t"), ("⧵", "\\")]
+        .iter()
+        .fold(line.to_owned(), |line, (escape, meant)| line.replace(escape, meant))
 }
 
 /// A secret made from a template: `¦` is removed, and `{alnum:36}` becomes 36 random characters.
@@ -84,12 +90,13 @@ pub(crate) fn positives() -> Vec<Positive> {
     let places = lines("places.txt");
     let forms = lines("forms.txt");
     let mut positives = Vec::new();
-    for (index, form) in forms.iter().enumerate() {
-        for offset in 0..PLACES_EACH {
-            let secret = made_up(form, &mut chance);
-            let text = places[(index + offset * 3) % places.len()].replace('@', &secret);
-            positives.push(Positive { text, secret });
-        }
+    for (form, place) in forms.iter().flat_map(|form| places.iter().map(move |place| (form, place)))
+    {
+        let secret = made_up(form, &mut chance);
+        let (begin, end) = secret.split_at(secret.len() - 6);
+        let broken = format!("{begin}\u{200b}\u{fffd}{end}");
+        let text = place.replace('@', &secret).replace(BROKEN, &broken);
+        positives.push(Positive { text, secret });
     }
     for line in lines("named.txt") {
         let line = made_up(&line, &mut chance);
@@ -102,8 +109,9 @@ pub(crate) fn positives() -> Vec<Positive> {
 }
 
 impl Positive {
+    /// The longest word of the secret.
     pub(crate) fn telling(&self) -> &str {
-        let words = self.secret.split(|c: char| !(c.is_ascii_alphanumeric() || "+/_-".contains(c)));
+        let words = self.secret.split(|c: char| !(c.is_alphanumeric() || "+/_-".contains(c)));
         words.max_by_key(|word| word.len()).unwrap()
     }
 }
@@ -113,12 +121,16 @@ impl Positive {
 pub(crate) fn is_gone(positive: &Positive) -> bool {
     let Some((clean, _)) = redact::text(&positive.text) else { return false };
     let telling = positive.telling();
-    let tail = &telling[telling.len() / 2..];
-    !clean.contains(telling) && !clean.contains(tail)
+    let tail: String = telling.chars().skip(telling.chars().count() / 2).collect();
+    let kept = clean.replace(['\u{200b}', '\u{fffd}'], "");
+    let mut parts = kept.split(redact::MARK);
+    let first = parts.next().unwrap_or_default();
+    let mut others = parts.map(|part| part.split_once(']').map_or(part, |(_, rest)| rest));
+    !first.contains(&tail) && others.all(|part| !part.contains(&tail))
 }
 
 #[test]
-fn at_least_95_of_100_secrets_are_found_and_at_most_1_of_100_harmless_texts_is_touched() {
+fn at_least_97_of_100_secrets_are_found_and_at_most_1_of_100_harmless_texts_is_touched() {
     let positives = positives();
     let missed: Vec<_> =
         positives.iter().filter(|one| !is_gone(one)).map(|one| &one.text).collect();
@@ -126,7 +138,7 @@ fn at_least_95_of_100_secrets_are_found_and_at_most_1_of_100_harmless_texts_is_t
     let touched: Vec<_> =
         harmless.iter().filter_map(|line| Some((line, redact::text(line)?.0))).collect();
     assert!(
-        positives.len() >= 200 && harmless.len() >= 500,
+        lines("forms.txt").len() >= 120 && lines("places.txt").len() >= 25 && harmless.len() >= 700,
         "{} and {}",
         positives.len(),
         harmless.len()
@@ -224,6 +236,12 @@ fn time_grows_with_the_text_and_no_faster() {
         ("beginnings of keys with bodies", format!("{pem}{}\n", "A1b2".repeat(10)).repeat(12_000)),
         ("addresses without an end", "a://b:".repeat(150_000)),
         ("prefixes", "sk-".repeat(300_000)),
+        ("prefixes with tails", format!("ghp_{} ", "aB3".repeat(8)).repeat(30_000)),
+        ("commands", "mysql ".repeat(150_000)),
+        ("passwords spoken of", "use the password ".repeat(60_000)),
+        ("cookies", "Cookie: a=b; ".repeat(80_000)),
+        ("unseen characters", "a\u{200b}".repeat(250_000)),
+        ("addresses with names", "a://b@".repeat(150_000)),
         ("dots", "eyJ".to_owned() + &"abcdefgh.".repeat(100_000)),
     ];
     for (name, text) in hostile {
