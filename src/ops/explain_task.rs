@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::get_task::risen;
-use super::{Annotations, Call, History, Operation, READ, Toolset};
+use super::{Annotations, Call, History, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::agent::{Agent, Role};
 use crate::state::event::Recorded;
@@ -85,6 +85,11 @@ impl Operation for ExplainTask {
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
     type Reply = Reply;
+
+    // It reads events, which may be large.
+    fn is_long(_: &Params, _: Reader) -> bool {
+        true
+    }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let task = named(&params.task_id, state)?;

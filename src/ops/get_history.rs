@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::page::{Page, Part, Shown};
 use super::telling::{self, told};
-use super::{Annotations, Call, EventFilter, History, Operation, READ, Toolset, input};
+use super::{Annotations, Call, EventFilter, History, Operation, READ, Reader, Toolset, input};
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{AgentId, TaskId};
@@ -60,6 +60,11 @@ impl Operation for GetHistory {
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
     type Reply = Reply;
+
+    // It reads events, which may be large.
+    fn is_long(_: &Params, _: Reader) -> bool {
+        true
+    }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let wanted = Wanted {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::page::{Part, Shown};
 use super::telling::{self, told};
-use super::{Annotations, Call, Operation, READ, Toolset};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::event::{KINDS, Recorded};
 use crate::state::id::TaskId;
@@ -115,6 +115,11 @@ impl Operation for WaitForEvents {
             return true;
         }
         Self::reply(params, state, call).is_ok_and(|reply| reply.events.is_empty() && !reply.more)
+    }
+
+    // It reads events, which may be large.
+    fn is_long(params: &Params, _: Reader) -> bool {
+        params.wait_seconds == 0
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {

@@ -83,11 +83,17 @@ impl State {
         {
             return Health::default();
         }
-        let flow = Flow::new(self);
-        let cycles = self.cycles(flow.entangled());
+        let is_sought = thorough || self.acyclic.get().is_none();
+        let flow = (is_sought || deadlocked).then(|| Flow::new(self));
+        let entangled = flow.as_ref().map(Flow::entangled).unwrap_or_default();
+        if is_sought && entangled.is_empty() {
+            self.acyclic.get_or_init(|| ());
+        }
+        let cycles = self.cycles(entangled);
+        let blockers = flow.filter(|_| deadlocked).map(|flow| self.blockers(&flow, &cycles));
         Health {
             orphans: self.orphans(),
-            blockers: if deadlocked { self.blockers(&flow, &cycles) } else { Vec::new() },
+            blockers: blockers.unwrap_or_default(),
             cycle_lengths: lengths(&cycles),
             cycles: cycles.into_iter().map(beginning).collect(),
         }

@@ -77,7 +77,7 @@ pub mod time;
 pub mod workflow;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use foldhash::{HashMap, HashMapExt};
 
@@ -113,6 +113,9 @@ pub struct State {
     lineage: Lineage,
     progress: Progress,
     next_ordinal: Ordinal,
+    /// Set once no cycle was found. Only what a state is loaded from may have one, because every
+    /// event is decided so that it closes none.
+    acyclic: OnceLock<()>,
     /// The last event that changed the goal, the master plan or the imported plans.
     plan_seq: u64,
     /// The last event that may have changed which tasks wait for a person.
@@ -194,6 +197,7 @@ impl State {
             lineage: Lineage::default(),
             progress: Progress::default(),
             next_ordinal: 0,
+            acyclic: OnceLock::new(),
             plan_seq: 0,
             attention_seq: 0,
             undo: Vec::new(),
