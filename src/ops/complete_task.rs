@@ -154,7 +154,9 @@ pub(super) fn completed(
     let taken = |attempt: u32, result| {
         Ok(vec![Event::Completed { task: task.id.clone(), attempt, result }])
     };
+    let parts = state.refuse_open_parts(task);
     if let Some(open) = task.open_attempt().filter(own) {
+        parts?;
         return taken(open.number, result);
     }
     let Some(late) = task.attempts.iter().rev().find(own) else {
@@ -164,11 +166,15 @@ pub(super) fn completed(
     let is_free = task.status == TaskStatus::Available
         && late.number == task.attempt
         && !task.was_reset_since(late)
+        && parts.is_ok()
         && !state.is_parent(&task.id)
         && state.waits_for(task).next().is_none();
     match late.outcome {
         Some(Outcome::Expired) if is_free => taken(late.number, result),
-        _ => Err(kept(task, late, result)),
+        _ => {
+            let kept = kept(task, late, result);
+            Err(Rejected { refusal: parts.err().unwrap_or(kept.refusal), ..kept })
+        }
     }
 }
 

@@ -3,8 +3,8 @@ use serde::{Deserialize, Serialize};
 
 use super::get_task::retired;
 use super::input::{self, TaskInput};
+use super::parts::taken_in;
 use super::{Annotations, Call, Decision, Operation, Toolset, WRITE};
-use crate::state::event::Event;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -36,7 +36,7 @@ impl Operation for CreateTask {
         limit::TASKS.check(state.live_tasks() + 1)?;
         let tasks = input::new_tasks(std::iter::once(params), state, call.seed, call.place)?;
         state.check_new(&tasks)?;
-        Ok(vec![Event::TasksCreated { tasks }])
+        Ok(taken_in(tasks, state, call))
     }
 
     fn reply(_: &TaskInput, state: &State, call: &Call) -> Result<Reply, Refusal> {

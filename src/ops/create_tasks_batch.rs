@@ -3,9 +3,9 @@ use serde::{Deserialize, Serialize};
 
 use super::create_task::created_tasks;
 use super::input::{self, TaskInput};
+use super::parts::taken_in;
 use super::{Annotations, Call, Decision, Operation, Toolset, WRITE};
 use crate::state::State;
-use crate::state::event::Event;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -52,7 +52,7 @@ impl Operation for CreateTasksBatch {
         state
             .check_new(&tasks)
             .map_err(|refusal| input::by_position(refusal, &params.tasks, &tasks))?;
-        Ok(vec![Event::TasksCreated { tasks }])
+        Ok(taken_in(tasks, state, call))
     }
 
     fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::claim_task::shortened;
+use super::get_task::Parts;
 use super::page::{Page, Part, Shown};
 use super::task_filter;
 pub use super::task_filter::Params;
@@ -38,6 +39,9 @@ pub struct Brief {
     /// True if it can be claimed now
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ready: bool,
+    /// Status that follows from its parts, if it has any; in_progress once one is held or done
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<TaskStatus>,
     /// The first tasks that it waits for
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<TaskId>,
@@ -116,6 +120,7 @@ fn brief(task: &Task, state: &State) -> Brief {
         title: shortened(title, TITLE_SHOWN),
         status: task.status,
         ready: is_open && state.is_ready(&task.id),
+        parts: Parts::of(task, state).map(|parts| parts.status),
         blocked_by: state
             .waits_for(task)
             .filter(|_| is_open)

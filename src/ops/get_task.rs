@@ -7,6 +7,7 @@ use super::page::{Page, Part, Shown, bytes};
 use super::{Annotations, Call, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::event::Event;
+use crate::state::hierarchy::Progress;
 use crate::state::id::TaskId;
 use crate::state::limit::REPLY;
 use crate::state::refusal::Refusal;
@@ -36,6 +37,9 @@ pub struct Reply {
     pub effective_priority: Option<u8>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Waiting>,
+    /// How far its parts are, if it has any
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
     /// Minutes from claim to end, added up over its last 20 attempts
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual_minutes: Option<u64>,
@@ -49,6 +53,22 @@ pub struct Whole {
     pub task: Task,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Shown<Attempt>>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub struct Parts {
+    /// Status that follows from them; in_progress once one is held or done
+    pub status: TaskStatus,
+    #[serde(flatten)]
+    pub progress: Progress,
+}
+
+impl Parts {
+    /// None for a task without parts.
+    pub(super) fn of(task: &Task, state: &State) -> Option<Self> {
+        let progress = state.is_parent(&task.id).then(|| state.progress(&task.id))?;
+        Some(Self { status: progress.status(task.status), progress })
+    }
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -77,6 +97,7 @@ impl Operation for GetTask {
                 ready: false,
                 effective_priority: None,
                 waits_for: Vec::new(),
+                parts: None,
                 actual_minutes,
                 retired: true,
             });
@@ -91,6 +112,7 @@ impl Operation for GetTask {
             ready: state.is_ready(&id),
             effective_priority: risen(task, state, call),
             waits_for: waits_for.collect(),
+            parts: Parts::of(task, state),
             actual_minutes: task.actual_minutes(),
             retired: false,
         })

@@ -61,6 +61,7 @@ pub mod list_snapshots;
 pub mod load_bundle;
 mod operation;
 mod page;
+mod parts;
 pub mod pause;
 mod prepared;
 mod principal;

@@ -1,7 +1,8 @@
 //! Tasks that are parts of others: phase `P1` > milestone `P1.M1` > task `P1.M1.T1` > subtask
 //! `P1.M1.T1.S1`.
 //!
-//! A task with parts is never claimed; its status rolls up from theirs with every event. All its
+//! A task with parts is never claimed; its status rolls up from theirs with every event. Parts that
+//! are created below a held task end its attempt. All its
 //! parts wait for its dependencies, so a dependency on a parent, or of a parent, is a barrier.
 
 use schemars::JsonSchema;
@@ -90,7 +91,7 @@ pub fn kind(path: &str) -> Kind {
 }
 
 /// Roll-up of the tasks below a task that have no parts themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// Number of tasks without parts
     pub tasks: u64,
@@ -112,11 +113,14 @@ impl Progress {
     /// The status shown for a parent whose own status is `status`: in_progress once a part is held
     /// or done.
     pub fn word(&self, status: TaskStatus) -> &'static str {
+        self.status(status).as_str()
+    }
+
+    /// The same as a status.
+    pub fn status(&self, status: TaskStatus) -> TaskStatus {
         match status {
-            TaskStatus::Available if self.held > 0 || self.done > 0 => {
-                TaskStatus::InProgress.as_str()
-            }
-            other => other.as_str(),
+            TaskStatus::Available if self.held > 0 || self.done > 0 => TaskStatus::InProgress,
+            other => other,
         }
     }
 }

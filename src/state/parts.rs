@@ -13,6 +13,19 @@ use super::{Ordinal, State};
 /// so.
 const FOLLOWED: usize = 2 * LEVELS.len();
 
+/// Failed parts that a refusal names.
+const FAILED_NAMED: usize = 5;
+
+fn is_failed(task: &Task) -> bool {
+    task.status == TaskStatus::Failed
+}
+
+/// Whether work on the task is to come, other than what its holder may still do although the plan
+/// has left it out.
+fn is_open(task: &Task) -> bool {
+    task.status.is_unfinished() && !task.leaves_plan()
+}
+
 impl State {
     pub fn is_parent(&self, id: &TaskId) -> bool {
         self.index.has_parts(id)
@@ -106,31 +119,82 @@ impl State {
         Err(Refusal::AmbiguousPath { path: path.to_owned(), plans })
     }
 
-    /// Parent of a new task at `path`: the nearest task above it that already has parts, or that
-    /// nobody has begun.
+    /// Parent of a new task at `path`: the nearest task above it.
     pub fn parent_at(&self, path: &str) -> Option<&Arc<Task>> {
         let mut above = parent_path(path);
         while let Some(path) = above {
             let mut there = self.at_path(path);
             if let (Some(one), None) = (there.next(), there.next()) {
-                let untouched = one.status == TaskStatus::Available && one.attempt == 0;
-                if untouched || self.is_parent(&one.id) {
-                    return Some(one);
-                }
+                return Some(one);
             }
             above = parent_path(path);
         }
         None
     }
 
-    /// Refuses a task that has parts: it has no lease of its own.
+    /// Refuses a task that has parts: it has no lease of its own, and is done when they are.
     pub fn refuse_parent(&self, id: &TaskId) -> Result<(), Refusal> {
-        let Some(task) = self.task(id).filter(|_| self.is_parent(id)) else { return Ok(()) };
-        let open = self
-            .below(id)
-            .into_iter()
-            .filter(|one| one.status.is_unfinished() && !self.is_parent(&one.id));
-        Err(Refusal::IsParent { task: id.clone(), path: task.path.clone(), open: open.count() })
+        match self.task(id).filter(|_| self.is_parent(id)) {
+            Some(task) => Err(self.has_parts(task, &self.below(id))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses to end a task of which a part is open: by its parent, or by its path, as an earlier
+    /// version left parts beside work in hand.
+    pub fn refuse_open_parts(&self, task: &Task) -> Result<(), Refusal> {
+        let parts = if self.is_parent(&task.id) { self.below(&task.id) } else { self.beside(task) };
+        if parts.iter().any(|part| part.status.is_unfinished() || is_failed(part)) {
+            Err(self.has_parts(task, &parts))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn has_parts(&self, task: &Task, below: &[&Arc<Task>]) -> Refusal {
+        let leaves = || below.iter().filter(|one| !self.is_parent(&one.id));
+        let failed = leaves().filter(|one| is_failed(one));
+        Refusal::IsParent {
+            task: task.id.clone(),
+            path: task.path.clone(),
+            open: leaves().filter(|one| one.status.is_unfinished()).count(),
+            failed: failed.take(FAILED_NAMED).map(|one| one.id.clone()).collect(),
+        }
+    }
+
+    /// Open tasks below the path of a task without parts, of which it is the nearest above and
+    /// which are not its parts.
+    fn beside(&self, task: &Task) -> Vec<&Arc<Task>> {
+        let Some(path) = task.path.as_deref().filter(|_| !self.is_parent(&task.id)) else {
+            return Vec::new();
+        };
+        let within =
+            self.index.within_path(path).filter_map(|ordinal| self.records.tasks.get(ordinal));
+        let is_nearest = |below: &&Arc<Task>| {
+            let nearest = below.path.as_deref().and_then(|path| self.parent_at(path));
+            nearest.is_some_and(|nearest| nearest.id == task.id && self.is_later(below, task))
+        };
+        let open = within.filter(|below| is_open(below) && below.id != task.id);
+        open.filter(is_nearest).collect()
+    }
+
+    /// Whether `one` was created after `other`.
+    fn is_later(&self, one: &Task, other: &Task) -> bool {
+        self.ordinal_of(&one.id) > self.ordinal_of(&other.id)
+    }
+
+    /// Tasks that were done, or are held, although tasks below their paths are open, each with one
+    /// of those. New parts are taken in; these are from earlier versions.
+    pub fn apart(&self) -> Vec<(&Arc<Task>, &Arc<Task>)> {
+        let open = self.tasks().filter(|task| is_open(task) && task.run.is_none());
+        let apart = open.filter_map(|part| {
+            let nearest = self.parent_at(part.path.as_deref()?)?;
+            let is_apart = !self.is_parent(&nearest.id)
+                && self.is_later(part, nearest)
+                && (nearest.status.is_held() || nearest.status == TaskStatus::Done);
+            is_apart.then_some((nearest, part))
+        });
+        apart.collect()
     }
 
     /// The status that rolls up from the parts; `None` for a task without parts.
@@ -152,6 +216,9 @@ impl State {
             }
             if self.ancestors(task).any(|above| above.id == task.id) {
                 wrong.push(format!("task {} is part of itself", task.id));
+            }
+            if self.is_parent(&task.id) && task.open_attempt().is_some() {
+                wrong.push(format!("task {} has parts and is held", task.id));
             }
             if let Some(status) = self.rolled_up(&task.id).filter(|status| *status != task.status) {
                 wrong.push(format!(

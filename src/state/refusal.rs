@@ -161,15 +161,17 @@ pub enum Refusal {
     )]
     NotReady { task: TaskId, waiting_for: Vec<TaskId> },
     #[error(
-        "task `{task}` has parts, {open} of them unfinished, and is done when they are; claim one \
-         of those with claim_task{}",
-        below(path)
+        "task `{task}` has parts, {open} of them unfinished, and is done when they are; {}",
+        parts_text(path, *open, failed)
     )]
     IsParent {
         task: TaskId,
         #[serde(skip_serializing_if = "Option::is_none")]
         path: Option<String>,
         open: usize,
+        /// Parts that failed and keep it open
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        failed: Vec<TaskId>,
     },
     #[error("task `{task}` is not tried again before {until}; claim another with claim_task")]
     TooEarly { task: TaskId, until: Timestamp },
@@ -629,6 +631,19 @@ pub(super) fn cycle_text(cycle: &[impl ToString]) -> String {
     match cycle.len().saturating_sub(CYCLE_SHOWN + 1) {
         0 => names.join(" -> "),
         more => format!("{} -> and {more} more", names.join(" -> ")),
+    }
+}
+
+/// What to do about the parts that keep a task open.
+fn parts_text(path: &Option<String>, open: usize, failed: &[TaskId]) -> String {
+    let claim = format!("claim one of those with claim_task{}", below(path));
+    match failed {
+        [] => claim,
+        failed => {
+            let mend = "retry_task or cancel_task each";
+            let failed = format!("{} failed and keeps it open: {mend}", tasks_text(failed));
+            if open > 0 { format!("{claim}; {failed}") } else { failed }
+        }
     }
 }
 

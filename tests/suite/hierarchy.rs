@@ -2,7 +2,7 @@
 
 use callboard::state::id::TaskId;
 use callboard::state::task::TaskStatus;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Board, Client, Finished};
 
@@ -115,4 +115,56 @@ fn a_queue_in_which_nothing_can_move_says_why_and_what_would_free_it() {
     assert!(explained.contains("it waits for a, which has failed"), "{explained}");
     assert_eq!(run(&board, &["retry", "--scope", "P1"]).status.code(), Some(0));
     assert!(run(&board, &["doctor"]).stdout.contains("ok   graph: 1 ready"));
+}
+
+#[test]
+fn work_that_gets_parts_is_done_by_them_alone_and_frees_nothing_before() {
+    let board = Board::new();
+    let mut worker = board.mcp();
+    worker.register("ada");
+    let create = |id: &str, more: Value| {
+        let mut task = json!({"id": id, "description": id});
+        task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        board.cli_ok("create_task", task)
+    };
+    create("whole", json!({"path": "P1.M1.T1"}));
+    create("behind", json!({"dependencies": ["whole"]}));
+    worker.ok("claim_task", json!({"agent_id": "ada", "task_id": "whole"}));
+    create("part", json!({"path": "P1.M1.T1.S1"}));
+    let made = json!({"agent_id": "ada", "task_id": "whole", "output": "made"});
+    assert_eq!(worker.call("complete_task", made).code(), "is_parent");
+    let behind = json!({"agent_id": "ada", "task_id": "behind"});
+    assert_eq!(worker.call("claim_task", behind.clone()).code(), "not_ready");
+    let whole = worker.ok("get_task", json!({"task_id": "whole"}));
+    assert_eq!(whole["parts"]["status"], "available");
+    let listed = worker.ok("get_all_tasks", json!({"brief": true}));
+    assert_eq!(listed["tasks"][0]["parts"], "available");
+    worker.ok("claim_task", json!({"agent_id": "ada"}));
+    let part = json!({"agent_id": "ada", "task_id": "part", "output": "made"});
+    worker.ok("complete_task", part);
+    assert_eq!(board.task("whole")["status"], "done");
+    worker.ok("claim_task", behind);
+    drop(worker);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn an_agent_that_divides_its_task_is_offered_the_first_part_next() {
+    let board = Board::new();
+    let mut worker = board.mcp();
+    worker.register("ada");
+    let task = json!({"id": "whole", "description": "whole", "path": "P1"});
+    worker.ok("create_task", task);
+    worker.ok("claim_task", json!({"agent_id": "ada"}));
+    worker.ok("reserve_files", json!({"agent_id": "ada", "files": ["src/a.rs"]}));
+    let parts =
+        ["P1.M1", "P1.M2"].map(|path| json!({"id": path, "description": path, "path": path}));
+    worker.ok("create_tasks_batch", json!({"tasks": parts}));
+    let offered = worker.ok("claim_task", json!({"agent_id": "ada"}));
+    assert_eq!((&offered["task"]["id"], &offered["already"]), (&json!("P1.M1"), &json!(true)));
+    let document = board.document();
+    assert_eq!(document["reservations"][0]["task"], "P1.M1");
+    let part = json!({"agent_id": "ada", "task_id": "P1.M1", "output": "made"});
+    worker.ok("complete_task", part);
+    assert_eq!(worker.ok("claim_task", json!({"agent_id": "ada"}))["task"]["id"], "P1.M2");
 }

@@ -465,11 +465,26 @@ impl Model {
             self.tasks = before;
             return Err("dependency_cycle");
         }
+        for task in 0..before.len() {
+            if self.is_parent(task) && self.tasks[task].open().is_some() {
+                self.end(task, Outcome::Released);
+                self.tasks[task].uncounted += 1;
+                self.tasks[task].back_to_queue(None);
+            }
+        }
         Ok(json!({"success": true}))
     }
 
-    /// The nearest ancestor that is alone at its path, and has parts or was never worked on. Tasks
-    /// on the board come before those of the same call.
+    /// Whether a part of the task is neither done nor called off.
+    fn has_open_part(&self, task: usize) -> bool {
+        let is_open = |leaf: usize| {
+            unfinished(self.tasks[leaf].status) || self.tasks[leaf].status == TaskStatus::Failed
+        };
+        self.leaves(task).into_iter().any(is_open)
+    }
+
+    /// The nearest task above that is alone at its path. Tasks on the board come before those of the
+    /// same call.
     fn parent_of(&self, draft: &Draft, drafts: &[Draft]) -> Option<usize> {
         let mut path = PATHS[draft.path?];
         while let Some((above, _)) = path.rsplit_once('.') {
@@ -478,11 +493,7 @@ impl Model {
             let on_board: Vec<_> =
                 (0..self.tasks.len()).filter(|task| at(self.tasks[*task].path)).collect();
             if let [one] = on_board.as_slice() {
-                let task = &self.tasks[*one];
-                if self.is_parent(*one) || task.attempt == 0 && task.status == TaskStatus::Available
-                {
-                    return Some(*one);
-                }
+                return Some(*one);
             }
             let new: Vec<_> = (0..drafts.len()).filter(|number| at(drafts[*number].path)).collect();
             if let [one] = new.as_slice() {
@@ -782,7 +793,8 @@ impl Model {
         let matches = |number: usize| given.is_none_or(|given| given as usize == number + 1);
         let last = known.attempts.len().wrapping_sub(1);
         let own_last = known.attempts.last().is_some_and(|one| one.agent == agent) && matches(last);
-        if known.status == TaskStatus::Done && own_last {
+        let was_done = known.attempts.last().is_some_and(|one| one.outcome == Some(Outcome::Done));
+        if known.status == TaskStatus::Done && own_last && was_done {
             return Ok(json!({"already": true}));
         }
         let mut own = known
@@ -795,8 +807,9 @@ impl Model {
         let in_time = known.open().is_some() && own_last;
         let expired = late
             .is_some_and(|(number, one)| number == last && one.outcome == Some(Outcome::Expired));
-        if !(in_time || self.unblocked(known) && expired) {
+        if !(in_time || self.unblocked(known) && !self.is_parent(task) && expired) {
             return Err(match (late, known.open()) {
+                (Some(_), _) if self.has_open_part(task) => "is_parent",
                 (Some(_), _) => "attempt_over",
                 (None, Some(open)) if open.agent != agent => "held_by_other",
                 (None, Some(_)) => "attempt_over",

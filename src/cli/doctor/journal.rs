@@ -256,7 +256,14 @@ fn graph(state: &State) -> Check {
             .map(|one| format!("{} blocks {}: {}", one.task, one.blocks, one.free_by));
         format!("nothing can move; {}", free.collect::<Vec<_>>().join("; "))
     });
-    let found: Vec<_> = cycles.chain(orphans).chain(waiting).chain(stuck).collect();
+    let apart = state.apart().into_iter().take(NAMED).map(|(task, part)| {
+        format!(
+            "{} is {} although {} below it is open, as an earlier version left it: cancel_task {} \
+             and create it anew, then it is a part",
+            task.id, task.status, part.id, part.id
+        )
+    });
+    let found: Vec<_> = cycles.chain(orphans).chain(waiting).chain(stuck).chain(apart).collect();
     if found.is_empty() {
         return Check::ok(
             NAME,

@@ -9,7 +9,7 @@ use callboard::state::id::{Chance, TaskId};
 use callboard::state::policy::Policy;
 use callboard::state::refusal::Refusal;
 use callboard::state::snapshot::{Listed, SnapshotName};
-use callboard::state::task::{Task, TaskStatus};
+use callboard::state::task::{Outcome, Task, TaskStatus};
 use callboard::state::time::{MINUTE, SECOND};
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ fn cycles_through_parents_are_refused() {
 }
 
 #[test]
-fn a_new_part_reopens_its_parents_and_work_in_hand_gets_none() {
+fn a_new_part_reopens_its_parents_and_ends_work_in_hand() {
     let mut world = tree();
     for _ in 0..4 {
         let task = world.next("a1")["task"]["id"].as_str().expect("a task").to_owned();
@@ -128,13 +128,90 @@ fn a_new_part_reopens_its_parents_and_work_in_hand_gets_none() {
         (TaskStatus::Available, TaskStatus::Available, TaskStatus::Done)
     );
     world.claim("a1", "late");
-    world.create("below", json!({"path": "P1.M2.T9.S1"}));
-    assert_eq!(
-        world.read("below").parent,
-        Some(TaskId::trusted("m2")),
-        "nobody's work is made a parent"
-    );
-    assert_eq!(world.status("late"), TaskStatus::Claimed);
+    world.by("lead").create("below", json!({"path": "P1.M2.T9.S1"}));
+    let late = world.read("late");
+    assert_eq!(world.read("below").parent, Some(late.id.clone()));
+    assert_eq!((late.status, late.attempts_used()), (TaskStatus::Available, 0));
+    let ended = world.attempt("late");
+    assert_eq!(ended.outcome, Some(Outcome::Released));
+    assert!(ended.error.is_some_and(|note| note.message.contains("`below`")));
+    let result = json!({"task_id": "late", "output": "made"});
+    world.by("a1").call("complete_task", result.clone()).refuses("is_parent");
+    assert!(world.attempt("late").late_result.is_some(), "what was made is kept");
+    world.claim("a1", "below");
+    let failed = json!({"task_id": "below", "error": "x", "retryable": false});
+    world.by("a1").call("fail_task", failed).expect("failed");
+    let refusal = world.by("a1").call("complete_task", result).expect_err("it is open");
+    let text = refusal.to_string();
+    assert!(text.contains("`below` failed and keeps it open: retry_task or cancel_task"), "{text}");
+    world.by("lead").call("retry_task", json!({"task_id": "late"})).expect("retried");
+    world.claim("a1", "below");
+    world.complete("a1", "below");
+    assert_eq!((world.status("late"), world.status("p")), (TaskStatus::Done, TaskStatus::Done));
+}
+
+#[test]
+fn who_divides_the_task_that_it_holds_goes_on_with_the_first_part() {
+    let mut world = World::new().agent_in("a1", "p").agent("a2");
+    world.create("whole", json!({"path": "P1", "max_attempts": 1}));
+    world.create("behind", json!({"dependencies": ["whole"]}));
+    world.claim("a1", "whole");
+    let files = json!({"files": ["src/a.rs"], "task_id": "whole"});
+    world.by("a1").call("reserve_files", files).expect("reserved");
+    let part = |id: &str, path: &str, on: &[&str]| json!({"id": id, "description": id, "path": path, "dependencies": on});
+    let parts = [part("s2", "P1.M2", &["s1"]), part("s1", "P1.M1", &[])];
+    world
+        .nobody()
+        .through("p")
+        .call("create_tasks_batch", json!({"tasks": parts}))
+        .expect("created");
+    assert_eq!(world.status("whole"), TaskStatus::Available);
+    let attempt = world.attempt("s1");
+    assert_eq!((attempt.agent.as_str(), attempt.place), ("a1", world.attempt("whole").place));
+    let reserved: Vec<_> = world.state.reservations().cloned().collect();
+    assert_eq!(reserved.len(), 1);
+    assert_eq!(reserved[0].task, Some(TaskId::trusted("s1")));
+    let offered = world.next("a1");
+    assert_eq!((&offered["task"]["id"], &offered["already"]), (&json!("s1"), &json!(true)));
+    world.complete("a1", "s1");
+    world.by("a2").call("claim_task", json!({"task_id": "behind"})).refuses("not_ready");
+    world.claim("a1", "s2");
+    world.complete("a1", "s2");
+    assert_eq!(world.status("whole"), TaskStatus::Done);
+    world.claim("a2", "behind");
+}
+
+#[test]
+fn a_part_that_its_holder_cannot_take_is_left_for_others() {
+    let mut world = World::new().agent_in("a1", "p");
+    world.create("whole", json!({"path": "P1"}));
+    world.claim("a1", "whole");
+    let gpu = json!({"capabilities": ["gpu"]});
+    let part = json!({"id": "s1", "description": "s1", "path": "P1.M1", "demands": gpu});
+    world.nobody().through("p").call("create_task", part).expect("created");
+    assert_eq!(world.status("s1"), TaskStatus::Available);
+    assert_eq!(world.state.held_count(), 0);
+}
+
+#[test]
+fn parts_that_an_earlier_version_left_beside_work_are_named_and_waited_for() {
+    let mut world = World::new().agent("a1");
+    world.create("whole", json!({"path": "P1"}));
+    world.create("part", json!({"path": "P1.M1"}));
+    let mut document = world.state.to_document();
+    for task in &mut document.tasks {
+        Arc::make_mut(task).parent = None;
+    }
+    let mut world = world.holding(|known| *known = document);
+    assert_eq!(world.state.apart().len(), 0, "nothing is done yet");
+    world.claim("a1", "whole");
+    let apart: Vec<_> =
+        world.state.apart().iter().map(|(task, part)| format!("{} {}", task.id, part.id)).collect();
+    assert_eq!(apart, ["whole part"]);
+    let result = json!({"task_id": "whole", "output": "made"});
+    world.by("a1").call("complete_task", result).refuses("is_parent");
+    world.nobody().call("cancel_task", json!({"task_id": "part"})).expect("cancelled");
+    world.complete("a1", "whole");
 }
 
 #[test]
@@ -676,7 +753,7 @@ fn held_work_whose_text_changes_is_told_to_its_owner() {
     world
         .by("a1")
         .call("complete_task", json!({"task_id": read, "output": "late"}))
-        .refuses("attempt_over");
+        .refuses("is_parent");
 }
 
 #[test]
