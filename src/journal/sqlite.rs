@@ -12,6 +12,7 @@ mod compaction;
 mod room;
 mod runs;
 mod salvage;
+mod stubs;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use std::cell::Cell;
@@ -193,6 +194,7 @@ impl SqliteJournal {
                 .map_err(|_| damaged(0, format!("it cannot begin behind event {base}")))?;
         }
         journal.bring_up_runs()?;
+        journal.bring_up_stubs()?;
         Ok(journal)
     }
 
@@ -772,6 +774,7 @@ fn initialise(
     transaction.execute_batch(SCHEMA)?;
     transaction.execute_batch(compaction::SCHEMA)?;
     transaction.execute_batch(runs::SCHEMA)?;
+    transaction.execute_batch(stubs::SCHEMA)?;
     let meta = "INSERT INTO meta(key, value) VALUES ('board_id', ?1), ('format', ?2)";
     transaction.execute(meta, params![board_id, FORMAT.to_string()])?;
     if base > 0 {
@@ -872,6 +875,7 @@ fn insert(connection: &Connection, row: &Row, previous: &Link) -> Result<Link, r
         row.body,
         hash
     ])?;
+    stubs::note(connection, row)?;
     Ok(Link { seq: row.seq, hash })
 }
 

@@ -86,7 +86,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Retires surplus tasks and old checkpoints. After the calls, because a retired task is looked
+    /// Retires surplus tasks and old checkpoints, and drops the oldest stubs. After the calls, because a retired task is looked
     /// up in the journal, where this batch is only after its commit. `retired_from` is the
     /// number of finished tasks that were left when some were last looked for.
     pub fn retire(
@@ -99,9 +99,11 @@ impl Recorder<'_> {
             state.retire_surplus(self.policy, retired_from),
             state.retire_checkpoints(self.policy, self.at),
         ];
-        retired
-            .into_iter()
-            .flatten()
-            .try_for_each(|event| self.record(state, event, events).map(drop))
+        for event in retired.into_iter().flatten() {
+            self.record(state, event, events)?;
+        }
+        state
+            .drop_stubs(self.policy)
+            .map_or(Ok(()), |event| self.record(state, event, events).map(drop))
     }
 }

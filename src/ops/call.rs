@@ -6,14 +6,15 @@ use super::archive::Fetched;
 use super::health_check::Vitals;
 use super::principal::Principal;
 use super::reader::Reader;
-use crate::state::Created;
 use crate::state::agent::Participant;
+use crate::state::document::Undone;
 use crate::state::event::Recorded;
-use crate::state::id::{AgentId, ParticipantId};
+use crate::state::id::{AgentId, ParticipantId, TaskId};
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
 use crate::state::task::Place;
 use crate::state::time::Timestamp;
+use crate::state::{Created, State};
 
 /// What an operation may know besides its parameters and the state.
 pub struct Call<'a> {
@@ -108,6 +109,16 @@ impl Call<'_> {
         self.actor.as_ref().ok_or(Refusal::AgentMissing)
     }
 
+    /// The `seq` of the event that retired a task, if its stub has left the state.
+    pub fn retired_at(&self, id: &TaskId, state: &State) -> Result<Option<u64>, Refusal> {
+        let board = state.board();
+        if board.dropped_stubs == 0 {
+            return Ok(None);
+        }
+        let found = self.history.retired_at(id, &board.undone);
+        found.map_err(|detail| Refusal::HistoryUnread { detail })
+    }
+
     /// Makes a path in the caller's worktree relative to its root, so that one file in five
     /// worktrees has one path.
     pub fn relative(&self, path: &str) -> String {
@@ -151,6 +162,10 @@ pub trait History {
         Ok(events)
     }
 
+    /// The `seq` of the event that retired a task whose stub has left the state. `undone` are the
+    /// ranges of events that restores have undone.
+    fn retired_at(&self, id: &TaskId, undone: &[Undone]) -> Result<Option<u64>, String>;
+
     /// The newest `limit` files that keep rejected hand edits.
     fn rejected_edits(&self, _limit: usize) -> Vec<String> {
         Vec::new()
@@ -168,5 +183,9 @@ impl History for NoHistory {
         _: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
     ) -> Result<(), String> {
         Ok(())
+    }
+
+    fn retired_at(&self, _: &TaskId, _: &[Undone]) -> Result<Option<u64>, String> {
+        Ok(None)
     }
 }

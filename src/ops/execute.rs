@@ -101,6 +101,9 @@ impl Run<'_, '_> {
         if let Err(refusal) = self.renew(prepared)? {
             return Ok(Err(refusal));
         }
+        if let Err(refusal) = self.recall(prepared)? {
+            return Ok(Err(refusal));
+        }
         let answer = if self.call.repeated {
             prepared.reply(self.state, &self.call)
         } else {
@@ -133,6 +136,20 @@ impl Run<'_, '_> {
         self.call.heard = known.map(|agent| agent.last_heartbeat);
         self.call.is_known_here = known.is_some_and(|agent| is_ours(agent, &self.call));
         self.call.actor = actor;
+    }
+
+    /// Brings back the stubs of the tasks that the call names, so that it is decided as if none had
+    /// ever left the state.
+    fn recall(&mut self, prepared: &dyn Prepared) -> Result<Result<(), Refusal>, ApplyError> {
+        if self.state.board().dropped_stubs == 0 || prepared.annotations().read_only {
+            return Ok(Ok(()));
+        }
+        match super::recall::stubs(prepared, self.state, &self.call) {
+            Err(refusal) => return Ok(Err(refusal)),
+            Ok(stubs) if stubs.is_empty() => {}
+            Ok(stubs) => self.record(Event::StubsRecalled { stubs })?,
+        }
+        Ok(Ok(()))
     }
 
     fn decide(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {
@@ -236,9 +253,12 @@ impl Run<'_, '_> {
             actor: Some(self.call.actor.clone().unwrap_or_else(|| AgentId::trusted(self.nobody()))),
             idempotency: self.key.clone(),
         };
-        let is_of_agent = matches!(event, Event::AgentSeen { .. } | Event::RunnerSeen { .. });
+        let is_beside = matches!(
+            event,
+            Event::AgentSeen { .. } | Event::RunnerSeen { .. } | Event::StubsRecalled { .. }
+        );
         self.events.push(self.state.record(event, &envelope)?);
-        self.call.events += usize::from(!is_of_agent);
+        self.call.events += usize::from(!is_beside);
         Ok(())
     }
 

@@ -58,14 +58,14 @@ impl Operation for GetCheckpoint {
     type Params = Params;
     type Reply = Reply;
 
-    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let known: Vec<&Arc<Checkpoint>> = match (&params.workflow_id, &params.task_id) {
             (Some(workflow), None) => {
                 state.checkpoints_of(&WorkflowId::checked(workflow)?).collect()
             }
             (None, Some(task)) => {
                 let task = TaskId::checked(task)?;
-                if state.status_of(&task).is_none() {
+                if state.status_of(&task).is_none() && call.retired_at(&task, state)?.is_none() {
                     return Err(Refusal::UnknownTask { task });
                 }
                 state.checkpoints_for(&task).collect()

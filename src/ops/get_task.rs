@@ -158,10 +158,13 @@ fn whole(
 /// A task that has left the live state, read from the event that keeps it.
 pub fn retired(id: &TaskId, state: &State, call: &Call) -> Result<Task, Refusal> {
     let unknown = || Refusal::UnknownTask { task: id.clone() };
-    let stub = state.retired_task(id).ok_or_else(unknown)?;
+    let seq = match state.retired_task(id) {
+        Some(stub) => Some(stub.seq),
+        None => call.retired_at(id, state)?,
+    };
     let events = call
         .history
-        .events_after(stub.seq - 1, 1)
+        .events_after(seq.ok_or_else(unknown)? - 1, 1)
         .map_err(|detail| Refusal::HistoryUnread { detail })?;
     let tasks = events.into_iter().flat_map(|recorded| match recorded.event {
         Event::TasksRetired { tasks } => tasks,

@@ -66,6 +66,7 @@ pub mod pause;
 mod prepared;
 mod principal;
 mod reader;
+mod recall;
 pub mod refine_bundle;
 pub mod register_agent;
 pub mod release_files;

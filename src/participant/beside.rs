@@ -3,7 +3,6 @@
 
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::caller::Caller;
@@ -14,14 +13,16 @@ use crate::journal::sqlite::SqliteJournal;
 use crate::ops::{self, Call, History, Prepared, Vitals};
 use crate::state::State;
 use crate::state::agent::Participant;
+use crate::state::document::Undone;
 use crate::state::event::Recorded;
+use crate::state::id::TaskId;
 use crate::state::policy::Policy;
 use crate::state::time::Timestamp;
 use crate::statefile::Home;
 
 /// All that the reply to a read is made of, as it was at one event.
 pub(crate) struct Snapshot {
-    pub dir: PathBuf,
+    pub dir: Home,
     pub state: State,
     pub policy: Policy,
     pub now: Timestamp,
@@ -61,10 +62,26 @@ impl Snapshot {
 
 /// The journal up to the snapshot. It is opened when it is first read.
 struct Past {
-    dir: PathBuf,
+    dir: Home,
     head: u64,
     /// None if there is no journal, as beside a state file that was copied.
     journal: OnceCell<Result<Option<SqliteJournal>, String>>,
+}
+
+impl Past {
+    /// None if there is no journal.
+    fn journal(&self) -> Result<Option<JournalHistory<'_>>, String> {
+        let open = || match SqliteJournal::open(&self.dir) {
+            Err(JournalError::NotFound { .. }) => Ok(None),
+            opened => opened.map(Some).map_err(|error| error.to_string()),
+        };
+        let journal = self.journal.get_or_init(open).as_ref().map_err(String::clone)?;
+        Ok(journal.as_ref().map(|journal| JournalHistory {
+            journal,
+            dir: &self.dir,
+            head: self.head,
+        }))
+    }
 }
 
 impl History for Past {
@@ -74,14 +91,10 @@ impl History for Past {
         limit: usize,
         take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
     ) -> Result<(), String> {
-        let open = || match SqliteJournal::open(&self.dir) {
-            Err(JournalError::NotFound { .. }) => Ok(None),
-            opened => opened.map(Some).map_err(|error| error.to_string()),
-        };
-        let Some(journal) = self.journal.get_or_init(open).as_ref().map_err(String::clone)? else {
-            return Ok(());
-        };
-        let dir = &Home::of(&self.dir);
-        JournalHistory { journal, dir, head: self.head }.each_after(seq, limit, take)
+        self.journal()?.map_or(Ok(()), |journal| journal.each_after(seq, limit, take))
+    }
+
+    fn retired_at(&self, id: &TaskId, undone: &[Undone]) -> Result<Option<u64>, String> {
+        self.journal()?.map_or(Ok(None), |journal| journal.retired_at(id, undone))
     }
 }

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::History;
+use crate::state::document::Undone;
 use crate::state::event::Recorded;
+use crate::state::id::TaskId;
 use crate::statefile::{self, Home};
 
 pub(super) struct JournalHistory<'a> {
@@ -27,6 +29,10 @@ impl History for JournalHistory<'_> {
             return Ok(());
         }
         self.journal.each_from(seq, limit, take).map_err(|error| error.to_string())
+    }
+
+    fn retired_at(&self, id: &TaskId, undone: &[Undone]) -> Result<Option<u64>, String> {
+        self.journal.retired_at(id, undone).map_err(|error| error.to_string())
     }
 
     fn rejected_edits(&self, limit: usize) -> Vec<String> {

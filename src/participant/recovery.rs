@@ -343,7 +343,10 @@ pub fn begin_behind(
 /// What a journal that begins after `state` lacks of the one that began after event `base`, in
 /// words.
 pub fn forgotten(state: &State, base: u64) -> Option<String> {
-    let results = state.retired().filter(|(_, stub)| stub.seq > base && !stub.run).count();
+    let stubs = state.retired().filter(|(_, stub)| stub.seq > base && !stub.run).count();
+    // The import with which a later journal begins says of earlier ones that they are lost.
+    let dropped = if base == 0 { state.board().dropped_stubs } else { 0 };
+    let results = stubs as u64 + dropped;
     let with = match results {
         0 => String::new(),
         1 => " and the result of 1 retired task".to_owned(),

@@ -432,6 +432,21 @@ impl State {
                     self.put::<Session>(id.clone(), None);
                 }
             }
+            Event::StubsDropped { stubs } => {
+                for id in stubs.keys() {
+                    self.retired_task(id).ok_or_else(|| Absent(format!("retired task {id}")))?;
+                    self.put::<Retired>(id.clone(), None);
+                }
+                self.edit_board(|board| board.dropped_stubs += stubs.len() as u64);
+            }
+            Event::StubsRecalled { stubs } => {
+                for (id, stub) in stubs {
+                    self.put(id.clone(), Some(Arc::new(stub.clone())));
+                }
+                self.edit_board(|board| {
+                    board.dropped_stubs = board.dropped_stubs.saturating_sub(stubs.len() as u64);
+                });
+            }
             Event::AgentsRetired { agents } => {
                 for id in agents {
                     let unread: Vec<_> =
@@ -647,16 +662,7 @@ impl State {
     fn retire(&mut self, task: &Task, seq: u64) -> Result<(), Absent> {
         let ordinal =
             self.ordinal_of(&task.id).ok_or_else(|| Absent(format!("task {}", task.id)))?;
-        let stub = Retired {
-            path: task.path.clone(),
-            status: task.status,
-            attempt: task.attempt,
-            agent: task.claimed_by.clone(),
-            content_hash: super::deadline::content_hash(task),
-            seq,
-            run: task.run.is_some(),
-        };
-        self.put(task.id.clone(), Some(Arc::new(stub)));
+        self.put(task.id.clone(), Some(Arc::new(Retired::of(task, seq))));
         self.put::<Task>(ordinal, None);
         self.edit_board(|board| {
             let archived =

@@ -1,10 +1,9 @@
 //! What time alone brings: leases that expire and finished tasks that retire. Time is an argument.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::State;
 use super::agent::Participant;
-use super::digest::sha256;
 use super::event::Event;
 use super::id::TaskId;
 use super::policy::Policy;
@@ -69,6 +68,25 @@ impl State {
             *left = finished - tasks.iter().filter(|task| task.run.is_none()).count();
         }
         (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
+    }
+
+    /// Drops the oldest stubs of tasks beyond `keep_stubs`, when there are a tenth more, except
+    /// those that live tasks depend on.
+    pub fn drop_stubs(&self, policy: &Policy) -> Option<Event> {
+        let keep = policy.keep_stubs as usize;
+        let runs = usize::try_from(self.board.archived_runs.total()).unwrap_or(usize::MAX);
+        let stubs = self.records.retired.len().saturating_sub(runs);
+        if stubs <= keep + keep / 10 {
+            return None;
+        }
+        let mut of_tasks: Vec<_> = self.retired().filter(|(_, stub)| !stub.run).collect();
+        of_tasks.sort_unstable_by_key(|(id, stub)| (stub.seq, *id));
+        let surplus = of_tasks[..of_tasks.len().saturating_sub(keep)].iter();
+        let stubs: BTreeMap<_, _> = surplus
+            .filter(|(id, _)| self.index.dependents(id).next().is_none())
+            .map(|(id, stub)| ((*id).clone(), stub.seq))
+            .collect();
+        (!stubs.is_empty()).then_some(Event::StubsDropped { stubs })
     }
 
     /// A task is needed by unfinished dependents and parents, while it has parts, and while it is
@@ -136,10 +154,4 @@ pub fn cancelled_when_stopped(task: &Task) -> Option<Event> {
 
 pub fn clock_stepped(gap_millis: i64, now: Timestamp) -> Event {
     Event::ClockStepped { gap_millis, grace_until: now + GRACE_AFTER_STEP }
-}
-
-/// First 16 hex digits of the SHA-256 of the task's JSON.
-pub fn content_hash(task: &Task) -> String {
-    let json = serde_json::to_vec(task).unwrap_or_default();
-    sha256(json)[..16].to_owned()
 }

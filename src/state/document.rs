@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::digest::sha256;
 use super::id::{AgentId, TaskId};
 use super::kinds::kinds;
 use super::record::Record;
-use super::task::{TaskStatus, UNNAMED};
+use super::task::{Task, TaskStatus, UNNAMED};
 use super::time::Timestamp;
 
 /// Highest level of state file that this build reads.
@@ -59,6 +60,9 @@ pub struct Board {
     /// Retired runs: done counts completed ones, cancelled stopped ones, obsolete failed ones
     #[serde(default, skip_serializing_if = "Archived::is_empty")]
     pub archived_runs: Archived,
+    /// Retired tasks of which nothing is left here; the journal has them
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped_stubs: u64,
     /// Last attempt number of tasks that a restore removed, so that no task of that id uses a
     /// number again
     #[serde(default, skip_serializing_if = "are_none_spent")]
@@ -81,6 +85,10 @@ impl Board {
             && Arc::ptr_eq(&self.plans, &other.plans)
             && Arc::ptr_eq(&self.spent_attempts, &other.spent_attempts)
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn are_none_spent(spent: &BTreeMap<TaskId, u32>) -> bool {
@@ -165,6 +173,12 @@ pub struct Undone {
     pub until: u64,
 }
 
+impl Undone {
+    pub fn contains(&self, seq: u64) -> bool {
+        self.after < seq && seq <= self.until
+    }
+}
+
 /// Numbers of retired tasks by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Archived {
@@ -201,6 +215,22 @@ pub struct Retired {
     /// True if it was a run
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run: bool,
+}
+
+impl Retired {
+    /// What stays of `task`, which event `seq` retired.
+    pub fn of(task: &Task, seq: u64) -> Self {
+        let json = serde_json::to_vec(task).unwrap_or_default();
+        Self {
+            path: task.path.clone(),
+            status: task.status,
+            attempt: task.attempt,
+            agent: task.claimed_by.clone(),
+            content_hash: sha256(json)[..16].to_owned(),
+            seq,
+            run: task.run.is_some(),
+        }
+    }
 }
 
 impl Record for Retired {

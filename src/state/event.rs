@@ -5,7 +5,7 @@
 //! A change of an event's meaning is a new kind or field; old ones load for ever. What is new has a
 //! line in [`NEWER`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[cfg(test)]
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::agent::{Demands, Participant, Properties, Role, WaitReason};
 use super::artifact::Artifact;
 use super::brought::Brought;
-use super::document::{Document, PlanVersion};
+use super::document::{Document, PlanVersion, Retired};
 use super::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
     WorkflowId,
@@ -93,13 +93,16 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "plans.parallel", 3),
     Newer::new("plan_imported", "plan.removed", 3),
     Newer::new("state", "plans.removed", 3),
+    Newer::new("stubs_dropped", "", 4),
+    Newer::new("stubs_recalled", "", 4),
+    Newer::new("state", "dropped_stubs", 4),
 ];
 
 /// Level of builds that keep the text of an imported plan.
 pub const TEXT: u32 = 3;
 
 /// Kinds of events, in the order of their definition.
-pub const KINDS: [&str; 46] = [
+pub const KINDS: [&str; 48] = [
     "board_created",
     "imported",
     "plan_set",
@@ -146,6 +149,8 @@ pub const KINDS: [&str; 46] = [
     "discoveries_retired",
     "sessions_retired",
     "agent_waits",
+    "stubs_dropped",
+    "stubs_recalled",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -451,6 +456,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none", rename = "where")]
         place: Option<String>,
     },
+    /// The stubs of tasks that retired long ago leave the state. The journal finds them by id: each
+    /// is here with the `seq` of the event that retired the task.
+    StubsDropped {
+        stubs: BTreeMap<TaskId, u64>,
+    },
+    /// Stubs that had left the state are in it again, because a call names their tasks.
+    StubsRecalled {
+        stubs: BTreeMap<TaskId, Retired>,
+    },
 }
 
 /// What is new about a workflow.
@@ -705,6 +719,8 @@ impl Event {
             Self::DiscoveriesRetired { .. } => "discoveries_retired",
             Self::SessionsRetired { .. } => "sessions_retired",
             Self::AgentWaits { .. } => "agent_waits",
+            Self::StubsDropped { .. } => "stubs_dropped",
+            Self::StubsRecalled { .. } => "stubs_recalled",
         }
     }
 

@@ -181,6 +181,7 @@ impl State {
             grace_until: None,
             archived: Archived::default(),
             archived_runs: Archived::default(),
+            dropped_stubs: 0,
             spent_attempts: Arc::default(),
             undone: Vec::new(),
             plans: Arc::from([]),

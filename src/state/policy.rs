@@ -27,6 +27,9 @@ pub struct Policy {
     pub aging_minutes: u32,
     /// Finished tasks kept in the live state; older ones retire to the journal.
     pub keep_finished: u32,
+    /// Retired tasks of which a stub is kept in the live state; the journal alone has those that
+    /// retired before them.
+    pub keep_stubs: u32,
     /// Newest snapshots that are kept, whatever their age.
     pub max_checkpoints: u32,
     /// Days for which every snapshot is kept.
@@ -58,6 +61,7 @@ impl Default for Policy {
             retry_cap_seconds: 3_600,
             aging_minutes: 0,
             keep_finished: 2_000,
+            keep_stubs: 5_000,
             max_checkpoints: 10,
             checkpoint_days: 7,
             max_checkpoints_per_workflow: 10,

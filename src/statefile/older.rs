@@ -133,6 +133,7 @@ pub(super) fn import(bytes: &[u8]) -> Found {
         grace_until: None,
         archived: Archived::default(),
         archived_runs: Archived::default(),
+        dropped_stubs: 0,
         spent_attempts: Arc::default(),
         undone: Vec::new(),
         plans: Arc::from([]),

@@ -19,6 +19,7 @@ mod embedded;
 mod exchange;
 mod faults;
 mod generated;
+mod growth;
 mod harness;
 mod health;
 mod hierarchy;

@@ -16,7 +16,7 @@ use callboard::ops::{
 };
 use callboard::state::agent::Participant;
 use callboard::state::deadline::clock_stepped;
-use callboard::state::document::Document;
+use callboard::state::document::{Document, Undone};
 use callboard::state::event::{Event, Recorded};
 use callboard::state::id::{AgentId, ParticipantId, TaskId};
 use callboard::state::policy::Policy;
@@ -77,6 +77,25 @@ impl History for Past {
         _ = after.cloned().try_for_each(take);
         Ok(())
     }
+
+    fn retired_at(&self, id: &TaskId, undone: &[Undone]) -> Result<Option<u64>, String> {
+        Ok(dropped_at(self.0.iter(), id, undone))
+    }
+}
+
+/// Where the stub of a task left the state for good: what the journal keeps in a table.
+pub(crate) fn dropped_at<'a>(
+    events: impl DoubleEndedIterator<Item = &'a Recorded>,
+    id: &TaskId,
+    undone: &[Undone],
+) -> Option<u64> {
+    let stands = |seq| !undone.iter().any(|range| range.contains(seq));
+    events.rev().filter(|recorded| stands(recorded.seq)).find_map(|recorded| {
+        match &recorded.event {
+            Event::StubsDropped { stubs } => stubs.get(id).copied(),
+            _ => None,
+        }
+    })
 }
 
 impl World {
@@ -276,6 +295,9 @@ impl World {
         if let Some(dropped) = self.state.retire_checkpoints(&self.policy, self.now) {
             record(&mut self.state, dropped);
         }
+        if let Some(dropped) = self.state.drop_stubs(&self.policy) {
+            record(&mut self.state, dropped);
+        }
         recorded
     }
 
@@ -319,6 +341,7 @@ impl World {
                 "agents_retired",
                 "agent_registered",
                 "late_result_kept",
+                "stubs_recalled",
             ];
             assert!(
                 kinds.iter().all(|kind| unasked.contains(kind)),

@@ -135,6 +135,12 @@ fn told(event: &Event) -> Told {
         Event::MessagesRetired { messages } => {
             ("retired", Tone::Over, format!("{} messages", messages.len()))
         }
+        Event::StubsDropped { stubs } => {
+            ("archived", Tone::Over, format!("{} tasks that retired long ago", stubs.len()))
+        }
+        Event::StubsRecalled { stubs } => {
+            ("recalled", Tone::Over, format!("{} tasks that retired long ago", stubs.len()))
+        }
         Event::AgentsRetired { agents } => {
             ("retired", Tone::Over, format!("{} agents", agents.len()))
         }

@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::*;
+use crate::state::document::Undone;
 use crate::state::event::{Event, Idempotency, VERSION};
-use crate::state::id::{AgentId, ParticipantId};
+use crate::state::id::{AgentId, ParticipantId, TaskId};
 use crate::state::limit::KEYS_REMEMBERED;
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
@@ -595,4 +596,34 @@ fn tables_made_anew_have_the_runs_that_came_while_others_were_waited_for() {
         journal.rebuild_runs().expect("rows");
         assert_eq!(journal.dump_runs().unwrap() == dump, !is_done_by_others);
     }
+}
+
+#[test]
+fn dropped_stubs_are_found_until_a_restore_undoes_that_in_every_copy_of_the_journal() {
+    let (dir, mut journal) = sample();
+    let (task, other) = (TaskId::trusted("t1"), TaskId::trusted("t2"));
+    let dropped = |seq: u64, retired: u64| Recorded {
+        event: Event::StubsDropped { stubs: [(task.clone(), retired)].into() },
+        ..plan(seq, "", None)
+    };
+    journal.append(3, &batch("b3"), &[dropped(4, 2), dropped(5, 3)]).expect("two events");
+    let undone = |after, until| Undone { after, until };
+    let found = |journal: &SqliteJournal, undone: &[Undone]| {
+        assert_eq!(journal.retired_at(&other, undone).unwrap(), None);
+        journal.retired_at(&task, undone).unwrap()
+    };
+    let check = |journal: &SqliteJournal| {
+        assert_eq!(found(journal, &[]), Some(3), "the newest");
+        assert_eq!(found(journal, &[undone(4, 9)]), Some(2));
+        assert_eq!(found(journal, &[undone(1, 4)]), Some(3));
+        assert_eq!(found(journal, &[undone(3, 9)]), None);
+    };
+    check(&journal);
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    check(&journal.carry_over(elsewhere.path()).expect("a copy"));
+    journal.remake(dir.path()).expect("another of the same events");
+    check(&SqliteJournal::open(dir.path()).expect("a journal"));
+    tamper(dir.path(), "DROP TABLE dropped_stubs");
+    let older = SqliteJournal::open(dir.path()).expect("as of a version that dropped none");
+    assert_eq!(found(&older, &[]), None);
 }

@@ -17,6 +17,7 @@ use crate::participant::options::Stay;
 use crate::state::limit;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
+use crate::statefile::Home;
 
 impl Writer {
     /// Answers from the replica, after catching up; without a board, from the empty state.
@@ -97,16 +98,20 @@ impl Writer {
 
     pub(super) fn snapshot(&mut self) -> Result<Box<Snapshot>, CallError> {
         self.look()?;
-        let (state, policy) = match &mut self.board {
+        let (dir, state, policy) = match &mut self.board {
             Some(board) => {
                 board.settle_for_reading();
+                let dir = board.dir.clone();
                 let (state, _, policy) = board.split();
-                (state.clone(), policy.clone())
+                (dir, state.clone(), policy.clone())
             }
-            None => (opening::before_first_write(&self.dir)?.0, Policy::default()),
+            None => {
+                let state = opening::before_first_write(&self.dir)?.0;
+                (Home::of(&self.dir), state, Policy::default())
+            }
         };
         Ok(Box::new(Snapshot {
-            dir: self.dir.clone(),
+            dir,
             now: self.attendance.now(&state),
             state,
             policy,

@@ -117,6 +117,84 @@ fn restored_stub_of_a_retired_task_keeps_its_last_attempt() {
     assert!(restored.board.spent_attempts.is_empty());
 }
 
+/// A board on which `a1` has done `t1` to `t6`, of which two are left as stubs.
+fn with_dropped_stubs() -> World {
+    let policy = Policy { keep_finished: 0, keep_stubs: 2, ..Policy::default() };
+    let mut world =
+        World::with_policy(policy).agent_with("lead", json!({"role": "leader"})).agent("a1");
+    for task in ["t1", "t2", "t3", "t4", "t5", "t6"] {
+        world = world.task(task);
+        world.claim("a1", task);
+        world.complete("a1", task);
+        world.tick();
+    }
+    assert_eq!((world.state.retired().count(), world.state.board().dropped_stubs), (2, 4));
+    world
+}
+
+#[test]
+fn task_whose_stub_was_dropped_is_found_wherever_a_call_names_it() {
+    let mut world = with_dropped_stubs();
+    let read = |world: &mut World| {
+        let shown = world.call("get_task", json!({"task_id": "t1"})).unwrap();
+        assert_eq!((&shown["retired"], &shown["task"]["status"]), (&json!(true), &json!("done")));
+        let results = world.call("get_results", json!({"task_ids": ["t2", "t1"]})).unwrap();
+        assert_eq!(results["results"][1]["task_id"], "t1");
+    };
+    read(&mut world);
+    let again = json!({"task_id": "t1", "output": "made"});
+    world.by("a1").call("complete_task", again).replies(json!({"already": true}));
+    world.call("create_task", json!({"id": "t2", "description": "another"})).refuses("task_exists");
+    let refused = world.by("a1").call("start_task", json!({"task_id": "t3"}));
+    assert!(refused.refuses("wrong_status").contains("retired"));
+    world
+        .call("create_task", json!({"id": "next", "description": "d", "dependencies": ["t4"]}))
+        .unwrap();
+    world.by("a1").call("add_discovery", json!({"content": "c", "task_id": "t1"})).unwrap();
+    world.call("get_task", json!({"task_id": "t0"})).refuses("unknown_task");
+    read(&mut world);
+}
+
+#[test]
+fn stub_that_a_live_task_depends_on_stays() {
+    let mut world = with_dropped_stubs();
+    world
+        .call("create_task", json!({"id": "next", "description": "d", "dependencies": ["t1"]}))
+        .unwrap();
+    for task in ["t7", "t8", "t9"] {
+        world = world.task(task);
+        world.claim("a1", task);
+        world.complete("a1", task);
+        world.tick();
+    }
+    assert!(world.state.retired_task(&TaskId::trusted("t1")).is_some());
+    assert!(world.state.retired_task(&TaskId::trusted("t7")).is_none());
+    world.claim("a1", "next");
+}
+
+#[test]
+fn restore_knows_the_attempts_of_tasks_whose_stubs_were_dropped() {
+    let policy = Policy { keep_finished: 0, keep_stubs: 0, ..Policy::default() };
+    let mut world = World::with_policy(policy)
+        .agent_with("lead", json!({"role": "leader"}))
+        .agent("a1")
+        .task("t1");
+    world.replays_seldom = true;
+    let then = world.state.to_document();
+    world.claim("a1", "t1");
+    world.complete("a1", "t1");
+    world.tick();
+    assert_eq!((world.state.retired().count(), world.state.board().dropped_stubs), (0, 1));
+    world.fetched = Fetched::Earlier {
+        document: Box::new(then),
+        snapshot: None,
+        before: SnapshotName::new(world.now, "0123abcd"),
+    };
+    world.by("lead").call("restore_snapshot", json!({"snapshot": "latest"})).unwrap();
+    assert_eq!(world.read("t1").attempt, 1, "the next attempt is the second");
+    assert_eq!(world.state.board().dropped_stubs, 0);
+}
+
 fn envelope(world: &World) -> Envelope {
     let participant = ParticipantId::trusted("p-edit");
     Envelope { at: world.now, participant, actor: None, idempotency: None }

@@ -16,9 +16,9 @@ use callboard::participant::disk::{Blocked, Disk, Parts, Peers, View};
 use callboard::state::State;
 use callboard::state::agent::Participant;
 use callboard::state::deadline::STEP;
-use callboard::state::document::Document;
+use callboard::state::document::{Document, Undone};
 use callboard::state::event::{Event, Recorded};
-use callboard::state::id::ParticipantId;
+use callboard::state::id::{ParticipantId, TaskId};
 use callboard::state::level::Living;
 use callboard::state::policy::Policy;
 use callboard::state::run::rows::Rows;
@@ -26,6 +26,7 @@ use callboard::state::time::Timestamp;
 
 use super::clocks::{Clocks, Moment, Truth};
 use super::journal::Journal;
+use crate::world::dropped_at;
 
 /// What the processes of a machine share.
 pub(crate) struct Shared {
@@ -145,6 +146,10 @@ impl History for Past {
     ) -> Result<(), String> {
         _ = self.0.read(seq, limit).into_iter().try_for_each(take);
         Ok(())
+    }
+
+    fn retired_at(&self, id: &TaskId, undone: &[Undone]) -> Result<Option<u64>, String> {
+        Ok(dropped_at(self.0.read(0, usize::MAX).iter(), id, undone))
     }
 }
 

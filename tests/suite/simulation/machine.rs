@@ -141,7 +141,7 @@ impl Machine {
             seats: [const { None }; SEATS],
             stopped: BTreeSet::new(),
             // Small, so that tasks retire during the work.
-            policy: Policy { keep_finished: 4, ..Policy::default() },
+            policy: Policy { keep_finished: 4, keep_stubs: 6, ..Policy::default() },
             started: 0,
             chance: Chance::new(seed ^ 0x5eed),
         }
