@@ -1,9 +1,13 @@
 //! Files that nobody changes once they are there: named by the time at which they were made and the
 //! first digits of their SHA-256, so that reading one tells whether it is what was written.
-//! `latest.json` (`{version, path, sha256}`) beside them names the newest.
+//! `latest.json` (`{version, path, sha256}`) beside them names the newest. An older file may be
+//! compressed: then `.gz` follows its name, which is that of its content as before.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -17,6 +21,8 @@ use crate::state::time::Timestamp;
 pub(crate) const LATEST: &str = "latest.json";
 /// Most bytes of `latest.json` that are read: more than it ever has.
 const LATEST_BYTES: u64 = 4_096;
+/// What follows the name of a compressed file.
+const PACKED: &str = ".gz";
 
 #[derive(Debug, Error)]
 pub enum ReadError {
@@ -37,10 +43,19 @@ pub(crate) struct Latest<V> {
 
 /// The names of the files, oldest first.
 pub(crate) fn names(dir: &Dir) -> io::Result<Vec<SnapshotName>> {
-    let mut names: Vec<_> =
-        dir.names()?.iter().filter_map(|name| SnapshotName::parse(name)).collect();
+    let mut names: Vec<_> = dir.names()?.iter().filter_map(|name| of_file(name)).collect();
     names.sort();
+    // A crash may have left a file in both forms.
+    names.dedup();
     Ok(names)
+}
+
+fn of_file(name: &str) -> Option<SnapshotName> {
+    SnapshotName::parse(name.strip_suffix(PACKED).unwrap_or(name))
+}
+
+fn packed(name: &SnapshotName) -> String {
+    format!("{name}{PACKED}")
 }
 
 /// What `latest.json` says; none when it is missing or cannot be understood.
@@ -51,18 +66,66 @@ pub(crate) fn latest<V: DeserializeOwned>(dir: &Dir) -> Option<Latest<V>> {
     serde_json::from_slice(&text).ok()
 }
 
+/// A file that is open for reading: its content, and the bytes that it takes on the disk.
+pub(crate) struct Opened {
+    pub content: Box<dyn Read>,
+    pub bytes: u64,
+}
+
+/// Opens a file in the form that it has.
+pub(crate) fn open(dir: &Dir, name: &SnapshotName) -> Result<Opened, ReadError> {
+    if let Some(file) = open_as(dir, name.as_str())? {
+        return Ok(Opened { bytes: file.metadata()?.len(), content: Box::new(file) });
+    }
+    let file = open_as(dir, &packed(name))?.ok_or(ReadError::NotFound)?;
+    Ok(Opened { bytes: file.metadata()?.len(), content: Box::new(GzDecoder::new(file)) })
+}
+
+fn open_as(dir: &Dir, name: &str) -> Result<Option<std::fs::File>, ReadError> {
+    dir.open_file(name, Purpose::Read).map_err(|error| match error {
+        PrivateError::Refused { what, .. } => ReadError::Damaged(format!("it is {what}")),
+        PrivateError::Failed { source, .. } => ReadError::Io(source),
+    })
+}
+
 /// At most `max` bytes of a file, unverified.
 pub(crate) fn bytes(dir: &Dir, name: &SnapshotName, max: u64) -> Result<Vec<u8>, ReadError> {
-    let file = match dir.open_file(name.as_str(), Purpose::Read) {
-        Ok(file) => file.ok_or(ReadError::NotFound)?,
-        Err(PrivateError::Refused { what, .. }) => {
-            return Err(ReadError::Damaged(format!("it is {what}")));
-        }
-        Err(PrivateError::Failed { source, .. }) => return Err(ReadError::Io(source)),
-    };
     let mut bytes = Vec::new();
-    file.take(max).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    match open(dir, name)?.content.take(max).read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidData
+                    | io::ErrorKind::InvalidInput
+                    | io::ErrorKind::UnexpectedEof
+            ) =>
+        {
+            Err(ReadError::Damaged(format!("it cannot be decompressed: {error}")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Compresses a file that is what its name says, and returns whether it did; others stay as they
+/// are. The caller holds the directory's lock.
+pub(crate) fn pack(dir: &Dir, name: &SnapshotName, max: u64) -> io::Result<bool> {
+    if dir.identity(name.as_str())?.is_none() {
+        return Ok(false);
+    }
+    let Ok((content, _)) = read(dir, name, max) else { return Ok(false) };
+    // In one write: for each of many small pieces, the encoder would clear a whole buffer.
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&content)?;
+    dir.place(&packed(name), &encoder.finish()?)?;
+    dir.remove(name.as_str())?;
+    Ok(true)
+}
+
+/// Removes a file in whatever form it has. The caller holds the directory's lock.
+pub(crate) fn remove(dir: &Dir, name: &SnapshotName) -> io::Result<()> {
+    dir.remove(name.as_str())?;
+    dir.remove(&packed(name))
 }
 
 /// The content of a file that is what its name says, and its whole SHA-256.
@@ -106,7 +169,7 @@ pub(crate) fn put<V: Serialize>(
 pub(crate) fn clear_unfinished(dir: &Dir) -> io::Result<()> {
     for name in dir.names()? {
         let unfinished = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
-        if unfinished.is_some_and(|name| name == LATEST || SnapshotName::parse(name).is_some()) {
+        if unfinished.is_some_and(|name| name == LATEST || of_file(name).is_some()) {
             dir.remove(&name)?;
         }
     }

@@ -4,7 +4,7 @@
 //! the first digits of the file's SHA-256. `prev_sha256` at its head is the whole SHA-256 of the
 //! snapshot before it, so that the files form a chain, of which retention takes the oldest.
 //! `latest.json` (`{version, path, sha256}`) names the newest. A writer holds the lock on
-//! `snapshots/lock`, not the board's.
+//! `snapshots/lock`, not the board's. Taking a snapshot compresses the older ones.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::private::{Dir, Purpose};
+use crate::private::Dir;
 pub use crate::sealed::ReadError as SnapshotError;
 use crate::sealed::{self, LATEST};
 use crate::state::State;
@@ -27,17 +27,22 @@ const LATEST_VERSION: u32 = 1;
 const HEAD_BYTES: u64 = 4_096;
 /// The largest snapshot that is read, in bytes, as of state files.
 const MAX_BYTES: u64 = 1 << 34;
+/// Most snapshots that are compressed when one is taken: all but the first few after an upgrade
+/// have been.
+const PACKED_AT_ONCE: usize = 4;
 /// Most problems that one report names.
 const PROBLEMS: usize = 100;
 /// How long somebody who asked for a snapshot waits for another that is being written.
 const PATIENCE: Duration = Duration::from_secs(20);
 const DAY: i64 = 24 * 60 * MINUTE;
 
-/// How long snapshots are kept: the newest `count`, and all of the last `days`.
+/// How long snapshots are kept: the newest `count`, and all of the last `days`, as far as there is
+/// room for these in `bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
     pub count: usize,
     pub days: u32,
+    pub bytes: u64,
 }
 
 /// What a new snapshot says of itself.
@@ -90,14 +95,16 @@ impl Snapshots {
     }
 
     fn listed(&self, name: SnapshotName) -> io::Result<Listed> {
-        let open = |directory: &Dir| directory.open_file(name.as_str(), Purpose::Read);
-        let file = self.directory.as_ref().map(open).transpose();
+        let opened = self.directory.as_ref().map(|directory| sealed::open(directory, &name));
         // It may be a link, or have been pruned meanwhile.
-        let Ok(Some(Some(file))) = file else { return Ok(Listed { name, bytes: 0, head: None }) };
-        let bytes = file.metadata()?.len();
+        let Some(Ok(opened)) = opened else { return Ok(Listed { name, bytes: 0, head: None }) };
         let mut text = Vec::new();
-        file.take(HEAD_BYTES).read_to_end(&mut text)?;
-        Ok(Listed { name, bytes, head: head_of(&text) })
+        // What is damaged has no head.
+        let head = match opened.content.take(HEAD_BYTES).read_to_end(&mut text) {
+            Ok(_) => head_of(&text),
+            Err(_) => None,
+        };
+        Ok(Listed { name, bytes: opened.bytes, head })
     }
 
     /// The snapshot of that name, if its file is what was written.
@@ -264,7 +271,8 @@ pub fn take(
     Ok(Some(Listed { name, bytes: bytes.len() as u64, head: Some(head) }))
 }
 
-/// Removes what need not be kept; `older` are all snapshots but the one just taken.
+/// Removes what need not be kept, and compresses some of the rest; `older` are all snapshots but
+/// the one just taken.
 fn prune(
     directory: &Dir,
     older: Vec<SnapshotName>,
@@ -272,9 +280,16 @@ fn prune(
     retention: Retention,
 ) -> io::Result<()> {
     let age = i64::from(retention.days).saturating_mul(DAY);
-    let surplus = older.into_iter().rev().skip(retention.count.saturating_sub(1));
-    for name in surplus.filter(|name| now.since(name.at()) > age) {
-        directory.remove(name.as_str())?;
+    let (mut bytes, mut packed) = (0, 0);
+    for (place, name) in older.iter().rev().enumerate() {
+        if packed < PACKED_AT_ONCE && sealed::pack(directory, name, MAX_BYTES)? {
+            packed += 1;
+        }
+        bytes += sealed::open(directory, name).map_or(0, |opened| opened.bytes);
+        let is_old = now.since(name.at()) > age || bytes > retention.bytes;
+        if is_old && place + 1 >= retention.count {
+            sealed::remove(directory, name)?;
+        }
     }
     Ok(())
 }

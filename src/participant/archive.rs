@@ -74,7 +74,11 @@ pub fn has_grown(journal_bytes: u64, last: Option<u64>, state_bytes: u64) -> boo
 }
 
 pub fn retention(policy: &Policy) -> Retention {
-    Retention { count: policy.max_checkpoints as usize, days: policy.checkpoint_days }
+    Retention {
+        count: policy.max_checkpoints as usize,
+        days: policy.checkpoint_days,
+        bytes: u64::from(policy.snapshot_megabytes) << 20,
+    }
 }
 
 impl Archive for BoardArchive {

@@ -13,7 +13,7 @@ fn noon() -> Timestamp {
     Timestamp::from_millis(NOON)
 }
 
-const WEEK: Retention = Retention { count: 10, days: 7 };
+const WEEK: Retention = Retention { count: 10, days: 7, bytes: u64::MAX };
 
 struct Board {
     dir: TempDir,
@@ -67,8 +67,10 @@ fn snapshots_of_one_moment_have_an_order_and_a_chain() {
     assert_eq!((newest.0, newest.1.state), (names[3].clone(), board.state.to_document()));
     assert_eq!(board.snapshots().newest_sound("b", 3).unwrap().expect("one").0, names[1]);
     assert_eq!(board.snapshots().newest_sound("another", 9).unwrap(), None);
-    let mode = fs::metadata(board.path(names[0].as_str())).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    for file in [names[3].to_string(), format!("{}.gz", names[0])] {
+        let mode = fs::metadata(board.path(&file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
 }
 
 #[test]
@@ -91,6 +93,74 @@ fn kept_are_the_newest_and_all_of_a_week() {
     assert_eq!(kept(&board), expected);
     let report = board.snapshots().verify().unwrap();
     assert_eq!((report.sound, report.pruned_before.map(|name| name.at())), (true, Some(day(6))));
+}
+
+#[test]
+fn older_snapshots_are_compressed_and_read_as_before() {
+    let mut board = Board::new();
+    let names: Vec<_> = (0..3).map(|_| board.take_at(noon())).collect();
+    let files = |board: &Board| {
+        let kept = names.iter().flat_map(|name| [name.to_string(), format!("{name}.gz")]);
+        kept.filter(|file| board.path(file).exists()).collect::<Vec<_>>()
+    };
+    let expected = [format!("{}.gz", names[0]), format!("{}.gz", names[1]), names[2].to_string()];
+    assert_eq!(files(&board), expected);
+    assert_eq!((board.snapshots().names().unwrap(), board.problems()), (names.clone(), Vec::new()));
+    let listed = board.snapshots().list().unwrap();
+    assert_eq!(listed[0].head.as_ref().map(|head| head.seq), Some(2));
+    assert_eq!(listed[0].bytes, fs::metadata(board.path(&expected[0])).unwrap().len());
+    // A process that died while it compressed has left both forms.
+    fs::copy(board.path(&expected[2]), board.path(&expected[1][..expected[1].len() - 3])).unwrap();
+    assert_eq!(board.snapshots().names().unwrap(), names);
+}
+
+#[test]
+fn every_flipped_bit_and_truncation_of_a_compressed_snapshot_harms_nothing_else() {
+    let mut board = Board::new();
+    let (name, _) = (board.take_at(noon()), board.take_at(noon()));
+    let sound = board.snapshots().load(&name).expect("sound");
+    let path = board.path(&format!("{name}.gz"));
+    let bytes = fs::read(&path).unwrap();
+    let check = |damaged: &[u8], what: &str| {
+        fs::write(&path, damaged).unwrap();
+        match board.snapshots().load(&name) {
+            // Parts of the header, such as the time, say nothing of the content.
+            Ok(snapshot) => assert_eq!(snapshot, sound, "{what}"),
+            Err(error) => assert!(matches!(error, SnapshotError::Damaged(_)), "{what}: {error}"),
+        }
+        assert_eq!(board.snapshots().list().unwrap().len(), 2);
+    };
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        check(&damaged, &format!("bit {bit}"));
+    }
+    for length in 0..bytes.len() - 8 {
+        check(&bytes[..length], &format!("{length} bytes"));
+    }
+}
+
+#[test]
+fn snapshots_kept_for_their_age_have_a_bounded_size() {
+    let mut board = Board::new();
+    let mut take = |second: i64, bytes| {
+        board.record(Event::Paused { reason: None });
+        let at = noon() + second * 1_000;
+        let taken = Taken { at, occasion: Occasion::Growth, label: None, journal_bytes: 0 };
+        let retention = Retention { count: 3, days: 7, bytes };
+        take(board.dir.path(), &board.state, taken, retention, |_| false).expect("written");
+        board.snapshots().list().unwrap()
+    };
+    let mut all = Vec::new();
+    for second in 0..20 {
+        all = take(second, u64::MAX);
+    }
+    assert_eq!(all.len(), 20);
+    let room = all[14..19].iter().map(|one| one.bytes).sum::<u64>();
+    let kept = take(20, room);
+    assert!((5..8).contains(&kept.len()), "{}", kept.len());
+    assert_eq!(take(21, 0).len(), 3, "the newest stay");
+    assert!(Snapshots::of(board.dir.path()).unwrap().verify().unwrap().sound);
 }
 
 #[test]
@@ -142,10 +212,10 @@ fn chain_goes_on_from_the_newest_sound_one() {
 fn missing_link_is_told_and_a_pruned_root_is_fine() {
     let mut board = Board::new();
     let names: Vec<_> = (0..4).map(|_| board.take_at(noon())).collect();
-    fs::remove_file(board.path(names[0].as_str())).unwrap();
+    fs::remove_file(board.path(&format!("{}.gz", names[0]))).unwrap();
     let report = board.snapshots().verify().unwrap();
     assert_eq!((report.sound, report.pruned_before), (true, Some(names[1].clone())));
-    fs::remove_file(board.path(names[2].as_str())).unwrap();
+    fs::remove_file(board.path(&format!("{}.gz", names[2]))).unwrap();
     let problems = board.problems();
     assert!(problems.len() == 1 && problems[0].0 == names[3].as_str(), "{problems:?}");
 }

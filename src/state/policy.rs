@@ -34,6 +34,8 @@ pub struct Policy {
     pub max_checkpoints: u32,
     /// Days for which every snapshot is kept.
     pub checkpoint_days: u32,
+    /// Megabytes that the snapshots kept for their age may take; the oldest go first.
+    pub snapshot_megabytes: u32,
     /// Newest checkpoints that are kept of each workflow.
     pub max_checkpoints_per_workflow: u32,
     /// Days for which checkpoints are kept; the newest of a workflow always stays.
@@ -64,6 +66,7 @@ impl Default for Policy {
             keep_stubs: 5_000,
             max_checkpoints: 10,
             checkpoint_days: 7,
+            snapshot_megabytes: 100,
             max_checkpoints_per_workflow: 10,
             workflow_checkpoint_days: 7,
         }

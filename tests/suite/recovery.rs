@@ -1224,14 +1224,15 @@ fn doctor_verifies_the_snapshots_and_looks_at_the_directories_above() {
         before["snapshots"]["found"].as_str().unwrap().starts_with("3, chain verified"),
         "{before:?}"
     );
-    let path = board.file("snapshots").join(&names[1]);
+    let path = board.file("snapshots").join(format!("{}.gz", names[1]));
     let mut bytes = fs::read(&path).unwrap();
-    bytes[300] ^= 1;
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
     fs::write(&path, bytes).unwrap();
     fs::set_permissions(board.base(), fs::Permissions::from_mode(0o777)).unwrap();
     let after = checks(&board);
     assert_eq!(after["snapshots"]["verdict"], "warn", "{after:?}");
-    for words in [&names[1], "SHA-256", &names[2]] {
+    for words in [&names[1], &names[2]] {
         assert!(after["snapshots"]["found"].as_str().unwrap().contains(words), "{after:?}");
     }
     assert_eq!(after["directories above"]["verdict"], "warn", "{after:?}");
