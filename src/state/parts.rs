@@ -119,17 +119,23 @@ impl State {
         Err(Refusal::AmbiguousPath { path: path.to_owned(), plans })
     }
 
-    /// Parent of a new task at `path`: the nearest task above it.
+    /// Parent of a new task at `path`: the nearest task above it that has parts or is not over.
+    /// What was acknowledged as done stays done.
     pub fn parent_at(&self, path: &str) -> Option<&Arc<Task>> {
-        let mut above = parent_path(path);
-        while let Some(path) = above {
+        self.alone_above(path).find(|one| one.status.is_unfinished() || self.is_parent(&one.id))
+    }
+
+    fn nearest_above(&self, path: &str) -> Option<&Arc<Task>> {
+        self.alone_above(path).next()
+    }
+
+    /// Tasks above `path`, nearest first, of those paths at which there is one.
+    fn alone_above<'s>(&'s self, path: &str) -> impl Iterator<Item = &'s Arc<Task>> {
+        let paths = std::iter::successors(parent_path(path), |path| parent_path(path));
+        paths.filter_map(|path| {
             let mut there = self.at_path(path);
-            if let (Some(one), None) = (there.next(), there.next()) {
-                return Some(one);
-            }
-            above = parent_path(path);
-        }
-        None
+            there.next().filter(|_| there.next().is_none())
+        })
     }
 
     /// Refuses a task that has parts: it has no lease of its own, and is done when they are.
@@ -188,10 +194,12 @@ impl State {
     pub fn apart(&self) -> Vec<(&Arc<Task>, &Arc<Task>)> {
         let open = self.tasks().filter(|task| is_open(task) && task.run.is_none());
         let apart = open.filter_map(|part| {
-            let nearest = self.parent_at(part.path.as_deref()?)?;
+            let nearest = self.nearest_above(part.path.as_deref()?)?;
+            let was_there = || nearest.completed_at.is_some_and(|at| part.created_at < at);
+            let is_over = nearest.status == TaskStatus::Done && was_there();
             let is_apart = !self.is_parent(&nearest.id)
                 && self.is_later(part, nearest)
-                && (nearest.status.is_held() || nearest.status == TaskStatus::Done);
+                && (nearest.status.is_held() || is_over);
             is_apart.then_some((nearest, part))
         });
         apart.collect()

@@ -483,8 +483,8 @@ impl Model {
         self.leaves(task).into_iter().any(is_open)
     }
 
-    /// The nearest task above that is alone at its path. Tasks on the board come before those of the
-    /// same call.
+    /// The nearest task above that is alone at its path, and has parts or is not over. Tasks on the
+    /// board come before those of the same call.
     fn parent_of(&self, draft: &Draft, drafts: &[Draft]) -> Option<usize> {
         let mut path = PATHS[draft.path?];
         while let Some((above, _)) = path.rsplit_once('.') {
@@ -492,7 +492,9 @@ impl Model {
             let at = |one: Option<usize>| one.is_some_and(|one| PATHS[one] == path);
             let on_board: Vec<_> =
                 (0..self.tasks.len()).filter(|task| at(self.tasks[*task].path)).collect();
-            if let [one] = on_board.as_slice() {
+            if let [one] = on_board.as_slice()
+                && (self.is_parent(*one) || unfinished(self.tasks[*one].status))
+            {
                 return Some(*one);
             }
             let new: Vec<_> = (0..drafts.len()).filter(|number| at(drafts[*number].path)).collect();

@@ -823,7 +823,12 @@ impl Simulation {
             let read: Recorded = serde_json::from_str(&text).unwrap();
             replayed.apply(&read).unwrap();
             replayed.settle();
-            if let Some(idempotency) = &recorded.idempotency {
+            // A call that makes parts of a held task also ends the attempt on it.
+            let comes_along = matches!(
+                recorded.event,
+                Event::Released { .. } | Event::Claimed { .. } | Event::FilesReserved { .. }
+            );
+            if let Some(idempotency) = recorded.idempotency.as_ref().filter(|_| !comes_along) {
                 keys.entry(&idempotency.key).or_default().insert(recorded.seq);
             }
             match &recorded.event {
@@ -854,7 +859,7 @@ impl Simulation {
     fn verify_callbacks(&mut self, events: &[Recorded], last: &State) {
         let mut all: BTreeMap<TaskId, Task> = BTreeMap::new();
         for recorded in events {
-            if let Event::TasksRetired { tasks } = &recorded.event {
+            if let Event::TasksRetired { tasks, .. } = &recorded.event {
                 all.extend(tasks.iter().map(|task| (task.id.clone(), Task::clone(task))));
             }
         }
