@@ -132,13 +132,19 @@ impl Dir {
         }
     }
 
-    /// Inspects it, and takes from everybody else what permissions they have on it.
-    pub(crate) fn keep_private(&self) -> Result<(), PrivateError> {
+    /// Inspects it, and takes from everybody else what permissions they have on it. Returns whether
+    /// they had any; some file systems have no permissions to take.
+    pub(crate) fn keep_private(&self) -> Result<bool, PrivateError> {
         self.inspect()?;
-        if self.look_at()?.st_mode & 0o077 == 0 {
-            return Ok(());
+        if self.is_private()? {
+            return Ok(false);
         }
-        fchmod(&self.handle, Mode::RWXU).map_err(|error| self.failed(error))
+        fchmod(&self.handle, Mode::RWXU).map_err(|error| self.failed(error))?;
+        self.is_private()
+    }
+
+    fn is_private(&self) -> Result<bool, PrivateError> {
+        Ok(self.look_at()?.st_mode & 0o077 == 0)
     }
 
     fn look_at(&self) -> Result<Stat, PrivateError> {

@@ -54,6 +54,14 @@ pub(super) struct Board {
 const READ_AT_ONCE: usize = 4_096;
 
 impl Board {
+    /// Has the next reply say `news`, too.
+    pub(super) fn report(&mut self, news: String) {
+        self.report = Some(match self.report.take() {
+            Some(report) => format!("{report}; {news}"),
+            None => news,
+        });
+    }
+
     pub(super) fn exists(dir: &Path) -> bool {
         dir.join(JOURNAL).exists()
     }

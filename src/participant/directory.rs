@@ -21,6 +21,7 @@ pub(super) const STATE_LOCK: &str = "state-lock";
 /// The lock files, in the order in which they are acquired.
 pub const LOCKS: [&str; 2] = [LOCK, STATE_LOCK];
 pub const RUN: &str = "run";
+pub const LOGS: &str = "logs";
 
 #[derive(Debug, Error)]
 pub enum DirectoryError {
@@ -92,7 +93,7 @@ const ALSO_OF_BOARDS: [&str; 24] = [
     bundle::DIRECTORY,
     snapshot::DIRECTORY,
     artifact::DIRECTORY,
-    "logs",
+    LOGS,
     "worktrees",
     EXPORTS,
     "recovery.log",
@@ -171,6 +172,21 @@ fn furnish(path: &Path) -> Result<(), DirectoryError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("write", &ignore)(error)),
     }
+}
+
+/// Takes from others what permissions they have on the directories of a board, and says of which.
+pub(super) fn make_private(path: &Path) -> Option<String> {
+    let board = Dir::open(path).ok()??;
+    let below = [RUN, bundle::DIRECTORY, snapshot::DIRECTORY, artifact::DIRECTORY, LOGS];
+    let below: Vec<_> = below.iter().filter_map(|name| board.dir(name).ok()?).collect();
+    let were_open: Vec<_> = std::iter::once(&board)
+        .chain(&below)
+        .filter(|dir| dir.keep_private().is_ok_and(|had_others| had_others))
+        .map(|dir| dir.path().display().to_string())
+        .collect();
+    let all = were_open.join(" and ");
+    (!were_open.is_empty())
+        .then(|| format!("other users had access to {all}, and have none any more (mode 700)"))
 }
 
 /// Makes the directory of a board that was removed, unless the directory above it is gone, too.

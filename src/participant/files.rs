@@ -142,10 +142,7 @@ impl Files<'_> {
         if let Err(error) = board.config.look(&board.dir) {
             let told = format!("{error}; what it said before holds until it is mended");
             tracing::warn!("{told}");
-            board.report = Some(match board.report.take() {
-                Some(report) => format!("{report}; {told}"),
-                None => told,
-            });
+            board.report(told);
         }
         let newest = board.catch_up()?;
         let now = self.attendance.now(&board.state);

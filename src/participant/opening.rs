@@ -33,7 +33,12 @@ impl Board {
         let_the_living_rebuild(dir, author);
         let lock = BoardLock::open(dir)?;
         let home = naming::settle(dir, &lock, author)?;
-        let board = Self::load(home, lock, author)?;
+        let mut board = Self::load(home, lock, author)?;
+        if author.is_some()
+            && let Some(taken) = directory::make_private(dir)
+        {
+            board.report(taken);
+        }
         memory::give_back();
         // SQLite has opened the journal by its path: it must have been the file that was inspected.
         match board.lock.verify() {

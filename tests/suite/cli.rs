@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -1056,7 +1057,7 @@ fn a_board_is_made_in_an_empty_directory_and_where_anything_of_a_board_is() {
         assert!(dir.path().join("lock").exists(), "{left}: {}", ran.err);
     }
     // A directory with this name is a board's, whatever else is in it.
-    std::fs::create_dir(project.board()).expect("a directory");
+    std::fs::DirBuilder::new().mode(0o700).create(project.board()).expect("a directory");
     std::fs::write(project.board().join("notes.md"), "").expect("written");
     project.says(&["add", "x"]);
     std::fs::write(project.dir("project/.coordination/notes.md"), "more").expect("written");

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::participant::directory::LOGS;
 use crate::private::{Dir, Purpose};
 use crate::state::digest::sha256;
 use crate::state::id::TaskId;
@@ -14,8 +15,6 @@ const LARGEST: u64 = 2 << 20;
 const KEPT: usize = 40;
 /// Most tasks whose logs are kept, the newest.
 const TASKS_KEPT: usize = 1_000;
-/// Name of the directory below the board's directory.
-pub(super) const LOGS: &str = "logs";
 const LOCK: &str = "lock";
 
 /// The logs of one task.

@@ -13,7 +13,7 @@ use callboard::clock::SystemClock;
 use callboard::filesystem::{self, Class, FileSystem};
 use callboard::participant::{self, Caller, Handle, Options, Stay};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::http::serve;
 use crate::harness::{Board, available, until};
@@ -321,4 +321,25 @@ fn board_where_nothing_must_be_written_is_not_mended() {
     let error = call(&handle, "get_task", json!({"task_id": "t1"})).unwrap_err();
     assert_eq!(error.data()["code"], "board_replaced");
     assert_eq!(listing(), left, "the board was put back");
+}
+
+#[test]
+fn what_others_could_enter_is_made_private_and_said_once() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    board.cli_ok("save_bundle", json!({"scope": "s", "settings": {"k": 1}}));
+    board.cli_ok("create_snapshot", json!({}));
+    let open = [("", 0o755), ("bundles", 0o770), ("snapshots", 0o711)];
+    for (name, mode) in open {
+        fs::set_permissions(board.file(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let warning = |reply: &Value| reply["warning"].as_str().unwrap_or_default().to_owned();
+    let first = warning(&board.cli_ok("create_task", json!({"description": "d"})));
+    for (name, _) in open {
+        let path = board.file(name).display().to_string();
+        assert!(first.contains(path.trim_end_matches('/')) && first.contains("700"), "{first}");
+        let mode = fs::metadata(board.file(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{name}");
+    }
+    assert_eq!(warning(&board.cli_ok("create_task", json!({"description": "d"}))), "");
 }
