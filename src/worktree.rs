@@ -141,13 +141,13 @@ impl Repository {
     /// The directory that stands for the repository in all its worktrees: the main worktree's root.
     /// A bare repository has none; there it is the parent of a hidden directory
     /// (`project/.bare` beside `project/main`), otherwise the repository itself, whose parent
-    /// may hold other projects.
-    ///
-    /// The main worktree of a repository made with `--separate-git-dir` cannot be found from its
-    /// linked worktrees.
+    /// may hold other projects. The same holds for a repository made with `--separate-git-dir`,
+    /// whose linked worktrees cannot know where the main one is.
     pub fn main_root(&self) -> PathBuf {
         match &self.root {
-            Some(root) if self.git_dir == self.common_dir => root.clone(),
+            Some(root) if self.common_dir.starts_with(root) && self.git_dir == self.common_dir => {
+                root.clone()
+            }
             _ => main_root_of(&self.common_dir),
         }
     }

@@ -321,3 +321,21 @@ fn another_goal_is_meant_while_agents_work_for_the_present_one() {
     );
     client.ok("init_coordination", json!({"goal": "three", "replace_goal": true}));
 }
+
+#[test]
+fn worktrees_of_a_repository_whose_git_directory_is_elsewhere_share_a_board() {
+    let disk = Disk::with(&["project", "repositories"]);
+    let separate = disk.at("repositories/project.git");
+    let separate = separate.to_str().unwrap();
+    let init = ["init", "--quiet", "--initial-branch", "main", "--separate-git-dir", separate];
+    assert!(disk.git("project", &init), "git is needed");
+    assert!(disk.git("project", &["commit", "--quiet", "--allow-empty", "--message", "begin"]));
+    assert!(disk.git("project", &["worktree", "add", "--quiet", "../worktree"]));
+    for (cwd, id) in [("project", "main"), ("worktree", "linked")] {
+        assert_eq!(disk.run(cwd, &["add", "x", "--id", id]).0, 0);
+    }
+    for cwd in ["project", "worktree"] {
+        let (code, tasks) = disk.run(cwd, &["tasks"]);
+        assert!(code == 0 && tasks.contains("main") && tasks.contains("linked"), "{cwd}: {tasks}");
+    }
+}
