@@ -59,6 +59,7 @@
 // | which files are trusted | `private`, `participant::directory`; `filesystem` for where they lie |
 // | how texts are cleaned when they come in, and before a model reads them | `harmless`: control characters, and `tags` of hosts; `bom`: the byte order mark |
 // | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |
+// | what a purge takes out, and from where | `participant::purge` (`text`, `files`), `journal::sqlite::purge` |
 // | what counts as a secret | `redact`: `issuer` (prefixes), `shape` (other forms), `named` (a name before it), `spoken`, `command`, `cookie`; `telling` and `value` judge; a corpus in `tests/data/redaction` |
 // | what a program that embeds the board sees | `board`: `options`, `answer`, `events`, `file`; `ops::typed` |
 // | where the board is, and how it is set | `location`, `worktree` (`link`: broken ones, `tables`: where only git reads references), `config` |

@@ -22,7 +22,7 @@ pub(crate) const LATEST: &str = "latest.json";
 /// Most bytes of `latest.json` that are read: more than it ever has.
 const LATEST_BYTES: u64 = 4_096;
 /// What follows the name of a compressed file.
-const PACKED: &str = ".gz";
+pub(crate) const PACKED: &str = ".gz";
 
 #[derive(Debug, Error)]
 pub enum ReadError {
@@ -50,7 +50,8 @@ pub(crate) fn names(dir: &Dir) -> io::Result<Vec<SnapshotName>> {
     Ok(names)
 }
 
-fn of_file(name: &str) -> Option<SnapshotName> {
+/// The name of the file's content, if it is a sealed file.
+pub(crate) fn of_file(name: &str) -> Option<SnapshotName> {
     SnapshotName::parse(name.strip_suffix(PACKED).unwrap_or(name))
 }
 
@@ -185,4 +186,46 @@ pub(crate) fn point<V: Serialize>(
 ) -> io::Result<()> {
     let latest = Latest { version, path: name.to_string(), sha256: sha256.to_owned() };
     dir.place(LATEST, &serde_json::to_vec(&latest)?)
+}
+
+/// Writes the files anew that `clean` changes, and those after them, each of which has the hash of
+/// the one before. The caller holds the directory's lock.
+pub(crate) fn rewrite(dir: &Dir, clean: impl Fn(&[u8]) -> Option<Vec<u8>>) -> io::Result<()> {
+    let mut hashes: Vec<(String, String)> = Vec::new();
+    let newest = latest::<serde_json::Value>(dir);
+    for name in names(dir)? {
+        let found = match bytes(dir, &name, u64::MAX) {
+            Ok(found) => found,
+            Err(ReadError::Io(error)) => return Err(error),
+            Err(_) => continue,
+        };
+        let mut now = clean(&found).unwrap_or_else(|| found.clone());
+        for (old, new) in &hashes {
+            now = replaced(now, old, new);
+        }
+        if now == found {
+            continue;
+        }
+        let (old, new) = (sha256(&found), sha256(&now));
+        let name_now = SnapshotName::new(name.at(), &new);
+        let was_packed = dir.identity(name.as_str())?.is_none();
+        dir.place(name_now.as_str(), &now)?;
+        if was_packed {
+            pack(dir, &name_now, u64::MAX)?;
+        }
+        if let Some(latest) = newest.as_ref().filter(|latest| latest.path == name.as_str()) {
+            point(dir, &name_now, &new, latest.version.clone())?;
+        }
+        remove(dir, &name)?;
+        hashes.push((old, new));
+    }
+    Ok(())
+}
+
+fn replaced(bytes: Vec<u8>, old: &str, new: &str) -> Vec<u8> {
+    match String::from_utf8(bytes) {
+        Ok(text) if text.contains(old) => text.replace(old, new).into_bytes(),
+        Ok(text) => text.into_bytes(),
+        Err(error) => error.into_bytes(),
+    }
 }

@@ -13,8 +13,8 @@ use super::report::exit_codes;
 use super::{
     add, artifact, backup, bench, bundle, call, cancel, checkpoint, claim, complete, completions,
     connect, discoveries, doctor, exchange, explain, fail, guard, heartbeat, history, hook, init,
-    man, mcp, messages, pause, plan, release, reset, restore, retry, runs, serve, show, snapshot,
-    start, state, status, tasks, token, watch, work,
+    man, mcp, messages, pause, plan, purge, release, reset, restore, retry, runs, serve, show,
+    snapshot, start, state, status, tasks, token, watch, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -160,6 +160,12 @@ pub(super) enum Command {
     Backup(backup::Arguments),
     /// Create a board from a backup or a state file, or set a board back to one
     Restore(restore::Arguments),
+    /// Take a text, such as a secret, out of everything that the board keeps
+    ///
+    /// The text is read from standard input or typed unseen. It is taken out of the journal, the
+    /// state, snapshots, artifacts, bundles and files that were set aside. History says who purged
+    /// and when, not what.
+    Purge(purge::Arguments),
     /// Check the board, its files and this machine; changes nothing without --repair
     Doctor(doctor::Arguments),
     /// Measure what operations cost on this machine, on temporary boards
@@ -211,7 +217,7 @@ pub(super) fn wait_seconds() -> RangedU64ValueParser<u64> {
 }
 
 /// Commands that are about this machine and cannot use a server's board.
-pub(super) const LOCAL: [&str; 13] = [
+pub(super) const LOCAL: [&str; 14] = [
     "doctor",
     "work",
     "supervise",
@@ -225,6 +231,7 @@ pub(super) const LOCAL: [&str; 13] = [
     "state",
     "backup",
     "restore",
+    "purge",
 ];
 
 /// The command line, as it is parsed and documented.

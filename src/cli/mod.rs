@@ -38,6 +38,7 @@ mod plan;
 mod plan_files;
 mod print;
 mod progress;
+mod purge;
 mod release;
 mod report;
 mod reset;
@@ -181,6 +182,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Artifact(command) => artifact::run(&session, command),
         Command::Backup(arguments) => backup::run(&session, arguments),
         Command::Restore(arguments) => restore::run(&session, arguments),
+        Command::Purge(arguments) => purge::run(&session, &arguments),
         Command::Doctor(arguments) => doctor::run(&session, &arguments),
         Command::Bench(arguments) => bench::run(&session, arguments),
         Command::Mcp(arguments) => mcp::run(&session, arguments),

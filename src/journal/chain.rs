@@ -22,6 +22,7 @@ impl Link {
 }
 
 /// The columns of `events` without the hash.
+#[derive(Clone)]
 pub(super) struct Row {
     pub seq: u64,
     pub batch_id: String,

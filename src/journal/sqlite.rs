@@ -2,13 +2,15 @@
 //!
 //! Format 2: `meta` holds `board_id` and `format`; `events` has one row for each event that is not
 //! in the archive (`compaction.rs`), with the event's JSON as its `body` and a `hash` as described
-//! in `chain.rs`. Format 1 had no archive and is upgraded when it is opened. A journal that begins
+//! in `chain.rs`. Format 1 had no archive and is upgraded when it is opened. Format 3
+//! has tombstones of purged rows (`purge.rs`). A journal that begins
 //! with a state that has a history of its own has that state's `seq` as `base` in `meta`, and its
 //! first event, an import of that state, has the next one. A deleted journal that a process has
 //! made another of names that process as `superseded` in `meta`. While a process has the file open,
 //! nothing in it but SQLite may open it: closing another handle would drop SQLite's locks.
 
 mod compaction;
+mod purge;
 mod room;
 mod runs;
 mod salvage;
@@ -41,11 +43,15 @@ use crate::private;
 use crate::state::event::Recorded;
 use crate::state::run::rows::Rows;
 pub use compaction::{BLOCK, Block};
+pub use purge::Cleaned;
 pub use salvage::{REMADE, set_aside};
 
 pub const FILE_NAME: &str = "journal.db";
 pub const LOG_NAME: &str = "journal.db-wal";
-pub const FORMAT: u32 = 2;
+/// Highest format that this build knows: the one of a journal from which a text was purged.
+pub const FORMAT: u32 = 3;
+/// Format of a new journal.
+const FORMAT_OF_NEW: u32 = 2;
 
 /// Page size of a new journal, in bytes.
 const PAGE: u32 = 2_048;
@@ -457,7 +463,7 @@ impl SqliteJournal {
     }
 
     fn bring_up(&mut self, found: u32) -> Result<(), JournalError> {
-        if found == FORMAT {
+        if found >= FORMAT_OF_NEW {
             return Ok(());
         }
         let transaction =
@@ -495,6 +501,12 @@ impl SqliteJournal {
         link.ok_or_else(|| damaged(after, "it is missing"))
     }
 
+    /// The link of a row that is what was written after `previous`, or was purged since.
+    fn verified(&self, row: &Row, previous: &Link, stored: &[u8]) -> Result<Link, JournalError> {
+        row.verify(previous, stored)
+            .or_else(|_| purge::link_of(&self.connection, row, previous, stored))
+    }
+
     /// Passes at most `limit` rows after `link` to `take`, each verified and with its own link,
     /// until `take` breaks; returns the last link.
     fn rows_after(
@@ -515,7 +527,7 @@ impl SqliteJournal {
                     gap = Some((row, hash));
                     break;
                 }
-                link = row.verify(&link, &hash)?;
+                link = self.verified(&row, &link, &hash)?;
                 if take(row, &link)?.is_break() {
                     return Ok(link);
                 }
@@ -631,7 +643,7 @@ impl SqliteJournal {
             let (row, hash) = read_row(row)?;
             // The first event has none before it.
             let hash_before = previous.unwrap_or(Link::ROOT.hash);
-            row.verify(&Link { seq: row.seq.wrapping_sub(1), hash: hash_before }, &hash)?;
+            self.verified(&row, &Link { seq: row.seq.wrapping_sub(1), hash: hash_before }, &hash)?;
             events.push(row.recorded()?);
         }
         Ok(events)
@@ -776,7 +788,7 @@ fn initialise(
     transaction.execute_batch(runs::SCHEMA)?;
     transaction.execute_batch(stubs::SCHEMA)?;
     let meta = "INSERT INTO meta(key, value) VALUES ('board_id', ?1), ('format', ?2)";
-    transaction.execute(meta, params![board_id, FORMAT.to_string()])?;
+    transaction.execute(meta, params![board_id, FORMAT_OF_NEW.to_string()])?;
     if base > 0 {
         transaction
             .execute("INSERT INTO meta(key, value) VALUES ('base', ?1)", [base.to_string()])?;
@@ -861,7 +873,13 @@ fn read_row(row: &rusqlite::Row<'_>) -> Result<(Row, Vec<u8>), rusqlite::Error> 
 }
 
 fn insert(connection: &Connection, row: &Row, previous: &Link) -> Result<Link, rusqlite::Error> {
-    let hash = row.hash(&previous.hash);
+    let link = Link { seq: row.seq, hash: row.hash(&previous.hash) };
+    insert_linked(connection, row, &link)?;
+    Ok(link)
+}
+
+/// Inserts a row with the hash that it had, even if it was purged since.
+fn insert_linked(connection: &Connection, row: &Row, link: &Link) -> Result<(), rusqlite::Error> {
     connection.prepare_cached(INSERT)?.execute(params![
         row.seq.cast_signed(),
         row.batch_id,
@@ -873,10 +891,9 @@ fn insert(connection: &Connection, row: &Row, previous: &Link) -> Result<Link, r
         row.idem_key,
         row.idem_params,
         row.body,
-        hash
+        link.hash
     ])?;
-    stubs::note(connection, row)?;
-    Ok(Link { seq: row.seq, hash })
+    stubs::note(connection, row)
 }
 
 fn failed(error: impl Into<JournalError>) -> AppendError {

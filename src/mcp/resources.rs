@@ -103,7 +103,10 @@ impl Subject {
         let event = &recorded.event;
         if matches!(
             event,
-            Event::BoardCreated { .. } | Event::Imported { .. } | Event::StateRestored { .. }
+            Event::BoardCreated { .. }
+                | Event::Imported { .. }
+                | Event::StateRestored { .. }
+                | Event::Purged { .. }
         ) {
             return true;
         }
@@ -181,6 +184,7 @@ pub fn is_list_changed_by(recorded: &Recorded) -> bool {
             | Event::TaskUpdated { .. }
             | Event::StateEdited { .. }
             | Event::StateRestored { .. }
+            | Event::Purged { .. }
             | Event::PlanImported { .. }
             | Event::TasksReset { .. }
             | Event::Completed { .. }

@@ -45,6 +45,9 @@ pub(super) fn told(recorded: &Recorded) -> Value {
             document,
             json!({"restored_seq": restored_seq, "snapshot": snapshot}),
         ),
+        Event::Purged { document, rows } => {
+            of_document(recorded, document, json!({"events": rows.len()}))
+        }
         _ => {
             let whole = serde_json::to_value(recorded).unwrap_or_default();
             if whole.to_string().len() <= EVENT_BYTES { whole } else { in_brief(whole) }

@@ -20,7 +20,8 @@ use crate::journal::{AppendError, BatchId, JournalError};
 use crate::ops::Reader;
 use crate::private;
 use crate::state::State;
-use crate::state::event::Recorded;
+use crate::state::event::{Event, Recorded};
+use crate::state::limit::KEYS_REMEMBERED;
 use crate::state::policy::Policy;
 use crate::state::run::rows::Rows;
 use crate::state::time::Timestamp;
@@ -384,6 +385,10 @@ impl Board {
     }
 }
 
+fn is_purge(recorded: &Recorded) -> bool {
+    matches!(recorded.event, Event::Purged { .. })
+}
+
 /// Applies the events that the journal has after `state`.
 pub(super) fn catch_up(
     journal: &SqliteJournal,
@@ -409,6 +414,15 @@ pub(super) fn catch_up(
         for recorded in &events {
             state.apply(recorded)?;
             state.settle();
+        }
+        if events.iter().any(is_purge) {
+            // What calls with a key created, and the keys, may have had the text.
+            state.forget_calls();
+            for recorded in journal.keyed(KEYS_REMEMBERED)? {
+                if recorded.seq <= state.seq() {
+                    state.remember(&recorded);
+                }
+            }
         }
         let last = events.len() < at_once;
         newest = events;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use crate::state::event::Recorded;
+use crate::state::event::{Event, Recorded};
 
 /// Limits of the ring, in bytes of JSON and in events.
 const RING_BYTES: usize = 4 << 20;
@@ -86,6 +86,11 @@ impl Feed {
         }
         {
             let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            if events.iter().any(|one| matches!(one.event, Event::Purged { .. })) {
+                // Earlier events may have the text that was purged.
+                *ring = Ring::default();
+                *self.pages() = Pages::default();
+            }
             let complete = events.last().is_some_and(|last| last.seq == head);
             if self.is_heard() && complete {
                 events.into_iter().filter_map(Item::new).for_each(|item| ring.push(item));

@@ -33,6 +33,7 @@ mod note;
 mod opening;
 mod options;
 pub mod presence;
+pub mod purge;
 pub mod recovery;
 mod runs;
 mod syncer;

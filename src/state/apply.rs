@@ -381,7 +381,9 @@ impl State {
                     self.edit_task(&edited.task, |task| edit_by_hand(task, edited))?;
                 }
             }
-            Event::StateRestored { document, .. } => self.replace_by((**document).clone()),
+            Event::StateRestored { document, .. } | Event::Purged { document, .. } => {
+                self.replace_by((**document).clone());
+            }
             Event::RunCreated { run, session } => {
                 let mut task = created(run, at);
                 task.demands = self.index.shared(task.demands);

@@ -179,6 +179,12 @@ impl Bundle {
         Self { version, created_at, scope_key, source_hash: content.hash(), content, prev_sha }
     }
 
+    /// The bundle with the hash of the content that it has now.
+    pub fn whole(mut self) -> Self {
+        self.source_hash = self.content.hash();
+        self
+    }
+
     pub fn is_whole(&self) -> bool {
         self.source_hash == self.content.hash()
     }

@@ -96,13 +96,14 @@ pub const NEWER: &[Newer] = &[
     Newer::new("stubs_dropped", "", 4),
     Newer::new("stubs_recalled", "", 4),
     Newer::new("state", "dropped_stubs", 4),
+    Newer::new("purged", "", 4),
 ];
 
 /// Level of builds that keep the text of an imported plan.
 pub const TEXT: u32 = 3;
 
 /// Kinds of events, in the order of their definition.
-pub const KINDS: [&str; 48] = [
+pub const KINDS: [&str; 49] = [
     "board_created",
     "imported",
     "plan_set",
@@ -151,6 +152,7 @@ pub const KINDS: [&str; 48] = [
     "agent_waits",
     "stubs_dropped",
     "stubs_recalled",
+    "purged",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -465,6 +467,13 @@ pub enum Event {
     StubsRecalled {
         stubs: BTreeMap<TaskId, Retired>,
     },
+    /// A person took a text out of the whole history. `document` is the present state without it.
+    Purged {
+        document: Box<Document>,
+        /// The events that had it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rows: Vec<PurgedRow>,
+    },
 }
 
 /// What is new about a workflow.
@@ -632,6 +641,15 @@ pub struct EditedTask {
     pub untitled: bool,
 }
 
+/// An event of which a text was taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct PurgedRow {
+    pub seq: u64,
+    /// Hash of what the journal's row holds now.
+    pub sha256: String,
+}
+
 /// An event with its place in history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
@@ -721,6 +739,7 @@ impl Event {
             Self::AgentWaits { .. } => "agent_waits",
             Self::StubsDropped { .. } => "stubs_dropped",
             Self::StubsRecalled { .. } => "stubs_recalled",
+            Self::Purged { .. } => "purged",
         }
     }
 
@@ -796,7 +815,7 @@ mod tests {
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},
             "run": {"id": "r", "description": "d", "priority": 5, "max_attempts": 3}, "run_id": "r", "runs": [],
-            "until": "2026-03-01T12:00:00.000Z", "for": "permission",
+            "until": "2026-03-01T12:00:00.000Z", "for": "permission", "stubs": {},
         });
         for kind in KINDS {
             let mut event = all.clone();

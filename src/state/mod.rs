@@ -317,6 +317,11 @@ impl State {
         self.remembered.note(recorded, &self.board.undone);
     }
 
+    /// Forgets all idempotency keys, to remember them anew.
+    pub fn forget_calls(&mut self) {
+        self.remembered = remembered::Calls::default();
+    }
+
     /// The call that was made with this idempotency key, unless a restore has undone it.
     pub fn remembered(&self, key: &str) -> Option<&Remembered> {
         self.remembered.get(key, self.seq(), &self.board.undone)

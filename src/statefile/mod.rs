@@ -46,7 +46,7 @@ pub use home::{FILE_NAME, Home};
 pub use load::{load, load_file, recognise};
 pub use projection::{Projection, SLOTS_FROM, Unplaced, WHOLE_FILES};
 pub use put_back::{PutBack, keep_put_back};
-pub use spare::NAME as SPARE;
+pub use spare::{NAME as SPARE, remove as remove_spare};
 pub use whole::text_of;
 
 #[cfg(test)]

@@ -79,6 +79,12 @@ pub(super) fn abandon(dir: &Path, left: &[FileIdentity]) {
     drop(clear(dir, left));
 }
 
+/// Removes the spare, which has what the state file had before. The caller holds the state file's
+/// lock.
+pub fn remove(dir: &Path, left: &[FileIdentity]) -> io::Result<()> {
+    clear(dir, left)
+}
+
 /// Removes the file under the spare's name, which is of no more use, unless it is somebody's: then
 /// it is kept as an edit.
 fn clear(dir: &Path, left: &[FileIdentity]) -> io::Result<()> {

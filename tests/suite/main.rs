@@ -37,6 +37,7 @@ mod places;
 mod plan_files;
 mod plans;
 mod processes;
+mod purge;
 mod recipes;
 mod recovery;
 mod reservations;

@@ -1,5 +1,6 @@
 //! The journal, examined in a copy: SQLite would create files beside the one that it opens.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::Permissions;
 use std::io::{self, ErrorKind};
@@ -19,7 +20,7 @@ use crate::journal::sqlite::{FILE_NAME, SqliteJournal};
 use crate::ops::health_check::WrongClock;
 use crate::participant::recovery::told;
 use crate::participant::{board_time, living};
-use crate::state::event::Recorded;
+use crate::state::event::{Event, PurgedRow, Recorded};
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::time::{SECOND, Timestamp};
@@ -110,9 +111,17 @@ pub(super) fn examine(
     };
     match read(&copy) {
         Ok(found) => {
-            let text =
-                format!("{} events in {}, hash chain verified", found.head, size(copy.bytes));
+            let purged = match found.purged.len() {
+                0 => String::new(),
+                purged => format!(", a text was purged from {purged} of them"),
+            };
+            let text = format!(
+                "{} events in {}, hash chain verified{purged}",
+                found.head,
+                size(copy.bytes)
+            );
             let mut checks = vec![Check::ok(NAME, text), replay(&found)];
+            checks.extend(tombstones(&found));
             checks.extend(found.replayed.as_ref().ok().map(graph));
             checks.extend(found.replayed.as_ref().ok().map(|state| room(dir, state)));
             checks.extend(found.checked.as_ref().err().map(flaw));
@@ -156,6 +165,9 @@ struct Found {
     head: u64,
     last: Option<Timestamp>,
     replayed: Result<State, ApplyError>,
+    /// The rows that were purged, as the journal has them, and as its events say.
+    purged: Vec<PurgedRow>,
+    purges: BTreeMap<u64, String>,
     /// Result of checking the rest of the file.
     checked: Result<(), JournalError>,
 }
@@ -163,8 +175,15 @@ struct Found {
 fn read(copy: &Copy) -> Result<Found, JournalError> {
     let journal = SqliteJournal::open(copy.dir.path())?;
     let board_id = journal.board_id()?;
-    let mut found =
-        Found { board_id, head: 0, last: None, replayed: Ok(State::new()), checked: Ok(()) };
+    let mut found = Found {
+        board_id,
+        head: 0,
+        last: None,
+        replayed: Ok(State::new()),
+        purged: journal.purged()?,
+        purges: BTreeMap::new(),
+        checked: Ok(()),
+    };
     loop {
         let events = journal.read_from(found.head, READ_AT_ONCE)?;
         let Some(last) = events.last() else {
@@ -172,6 +191,11 @@ fn read(copy: &Copy) -> Result<Found, JournalError> {
             return Ok(found);
         };
         (found.head, found.last) = (last.seq, Some(last.at));
+        for recorded in &events {
+            if let Event::Purged { rows, .. } = &recorded.event {
+                found.purges.extend(rows.iter().map(|row| (row.seq, row.sha256.clone())));
+            }
+        }
         found.replayed = found.replayed.and_then(|state| replayed(state, &events));
     }
 }
@@ -182,6 +206,18 @@ fn replayed(mut state: State, events: &[Recorded]) -> Result<State, ApplyError> 
         state.settle();
     }
     Ok(state)
+}
+
+/// Checks that the events of purges say the same of the purged rows as the journal does. None if
+/// they do.
+fn tombstones(found: &Found) -> Option<Check> {
+    let is_stray = |row: &&PurgedRow| found.purges.get(&row.seq) != Some(&row.sha256);
+    let stray = found.purged.iter().find(is_stray)?;
+    Some(Check::fail(
+        "purged events",
+        format!("no purge says what event {} holds now; it was changed since", stray.seq),
+        KEEP,
+    ))
 }
 
 fn flaw(error: &JournalError) -> Check {

@@ -37,6 +37,11 @@ fn told_in_brief(event: &Value) -> Told {
         Some("imported") => {
             ("imported", Tone::Good, format!("the board from {}", text(&event["source"])))
         }
+        Some("purged") => (
+            "purged",
+            Tone::Busy,
+            format!("a text from {} events", event["events"].as_u64().unwrap_or_default()),
+        ),
         Some("state_restored") => (
             "restored",
             Tone::Busy,
@@ -64,6 +69,9 @@ fn told(event: &Event) -> Told {
         Event::BoardCreated { .. } => ("made", Tone::Good, "the board".to_owned()),
         Event::StateRestored { restored_seq, .. } => {
             ("restored", Tone::Busy, format!("the board as it was after event {restored_seq}"))
+        }
+        Event::Purged { rows, .. } => {
+            ("purged", Tone::Busy, format!("a text from {} events", rows.len()))
         }
         Event::Imported { source, .. } => {
             ("imported", Tone::Good, format!("the board from {source}"))

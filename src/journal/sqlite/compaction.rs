@@ -7,6 +7,7 @@
 //! Rows with an idempotency key can still be read by themselves in `archived_keys`, for as many
 //! calls as are ever looked for.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use flate2::Compression;
@@ -16,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::super::JournalError;
 use super::super::chain::{Hash, Link, Row, damaged};
-use super::{READ, SqliteJournal, read_row};
+use super::{READ, SqliteJournal, purge, read_row};
 use crate::state::limit::KEYS_REMEMBERED;
 
 /// Number of the newest events that stay as they are: they are read at every start and by everybody
@@ -101,35 +102,12 @@ impl SqliteJournal {
         let mut rows = statement.query(params![before.seq.cast_signed(), BLOCK.cast_signed()])?;
         while let Some(row) = rows.next()? {
             let (row, hash) = read_row(row)?;
-            link = row.verify(&link, &hash)?;
-            let Row {
-                batch_id,
-                v,
-                kind,
-                at_ms,
-                participant,
-                agent,
-                idem_key,
-                idem_params,
-                body,
-                ..
-            } = row;
-            let columns: Columns =
-                (batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body);
-            serde_json::to_writer(&mut text, &columns)?;
+            link = self.verified(&row, &link, &hash)?;
+            push(row, &mut text)?;
         }
         let first_keyed = self.first_keyed(KEYS_REMEMBERED)?;
-        // In one write: for each of the many small pieces in which JSON is written, the encoder
-        // would clear a whole buffer.
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(&text)?;
-        Ok(Some(Block {
-            before,
-            last: link,
-            first_keyed,
-            columns: text.len(),
-            rows: encoder.finish()?,
-        }))
+        let (columns, rows) = (text.len(), deflated(&text)?);
+        Ok(Some(Block { before, last: link, first_keyed, columns, rows }))
     }
 
     /// Moves what `block` holds into the archive, unless another process has done it. The caller
@@ -156,6 +134,53 @@ impl SqliteJournal {
     }
 }
 
+/// Appends the columns of a row to the text of a block.
+fn push(row: Row, text: &mut Vec<u8>) -> Result<(), JournalError> {
+    let Row { batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body, .. } = row;
+    let columns: Columns =
+        (batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body);
+    Ok(serde_json::to_writer(text, &columns)?)
+}
+
+/// In one write: for each of the many small pieces in which JSON is written, the encoder would clear
+/// a whole buffer.
+fn deflated(text: &[u8]) -> Result<Vec<u8>, JournalError> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text)?;
+    Ok(encoder.finish()?)
+}
+
+/// Puts `rows` in the place of archived ones, whose tombstones are written already and are not yet
+/// followed.
+pub(super) fn replace(
+    connection: &Connection,
+    rows: &BTreeMap<u64, &Row>,
+) -> Result<(), JournalError> {
+    let mut next = rows.keys().next().copied();
+    while let Some(seq) = next {
+        let last = match find(connection, seq)? {
+            None => seq,
+            Some((before, end, block)) => {
+                let mut text = Vec::new();
+                for (number, row) in (before.seq + 1..).zip(columns(&block)) {
+                    let columns = row.map_err(|_| damaged(number, UNREADABLE))?;
+                    match rows.get(&number) {
+                        Some(row) => push((*row).clone(), &mut text)?,
+                        None => serde_json::to_writer(&mut text, &columns)?,
+                    }
+                }
+                connection.execute(
+                    "UPDATE archive SET rows = ?2 WHERE first = ?1",
+                    params![(before.seq + 1).cast_signed(), deflated(&text)?],
+                )?;
+                end.seq
+            }
+        };
+        next = rows.range(last + 1..).next().map(|(seq, _)| *seq);
+    }
+    Ok(())
+}
+
 /// The archived events after `link`, as far as they are in one block, each with its own link. Empty
 /// when the archive does not have them.
 pub(super) fn rows_after(
@@ -163,7 +188,7 @@ pub(super) fn rows_after(
     link: &Link,
 ) -> Result<Vec<(Row, Link)>, JournalError> {
     let Some((before, end, rows)) = find(connection, link.seq + 1)? else { return Ok(Vec::new()) };
-    let rows = unpacked(before, end, &rows)?;
+    let rows = unpacked(connection, before, end, &rows)?;
     let known = if before.seq == link.seq {
         Some(before)
     } else {
@@ -181,7 +206,10 @@ pub(super) fn link_at(connection: &Connection, seq: u64) -> Result<Option<Link>,
     if end.seq == seq {
         return Ok(Some(end));
     }
-    Ok(unpacked(before, end, &rows)?.into_iter().map(|(_, link)| link).find(|link| link.seq == seq))
+    Ok(unpacked(connection, before, end, &rows)?
+        .into_iter()
+        .map(|(_, link)| link)
+        .find(|link| link.seq == seq))
 }
 
 /// The block that event `seq` is in: the links before and at its end, and its rows.
@@ -196,23 +224,34 @@ fn find(connection: &Connection, seq: u64) -> Result<Option<(Link, Link, Vec<u8>
 }
 
 /// Unpacks the rows of a block, which must lead from one end of its part of the chain to the other.
-fn unpacked(before: Link, end: Link, deflated: &[u8]) -> Result<Vec<(Row, Link)>, JournalError> {
-    let wrong =
-        |seq, detail: &str| damaged(seq, format!("the archive's block that it is in {detail}"));
+fn unpacked(
+    connection: &Connection,
+    before: Link,
+    end: Link,
+    deflated: &[u8],
+) -> Result<Vec<(Row, Link)>, JournalError> {
+    let tombstones = purge::tombstones(connection, before.seq + 1, end.seq)?;
     let mut rows = Vec::new();
     let mut link = before;
-    let columns = serde_json::Deserializer::from_reader(std::io::BufReader::new(
-        DeflateDecoder::new(deflated),
-    ));
-    for columns in columns.into_iter::<Columns>() {
+    for columns in columns(deflated) {
         let seq = link.seq + 1;
         let (batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body) =
-            columns.map_err(|_| wrong(seq, "cannot be read"))?;
+            columns.map_err(|_| damaged(seq, UNREADABLE))?;
         let row =
             Row { seq, batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body };
         let hash: Hash = row.hash(&link.hash);
-        link = Link { seq, hash };
+        let purged = tombstones.get(&seq).filter(|tombstone| tombstone.content == hash);
+        link = Link { seq, hash: purged.map_or(hash, |tombstone| tombstone.hash) };
         rows.push((row, link));
     }
-    if link == end { Ok(rows) } else { Err(wrong(before.seq + 1, "is not what was put there")) }
+    if link == end { Ok(rows) } else { Err(damaged(before.seq + 1, OTHER)) }
+}
+
+const UNREADABLE: &str = "the archive's block that it is in cannot be read";
+const OTHER: &str = "the archive's block that it is in is not what was put there";
+
+/// The columns of each row of a block.
+fn columns(deflated: &[u8]) -> impl Iterator<Item = serde_json::Result<Columns>> {
+    let reader = std::io::BufReader::new(DeflateDecoder::new(deflated));
+    serde_json::Deserializer::from_reader(reader).into_iter()
 }

@@ -91,7 +91,7 @@ const IS_THERE: &str =
 /// Looks for runs in the events and in the table, because the events of runs may have moved to the
 /// archive.
 const HAS_RUNS: &str = "
-    SELECT 1 FROM events WHERE kind = 'run_created' OR kind IN ('imported', 'state_restored')
+    SELECT 1 FROM events WHERE kind = 'run_created' OR kind IN ('imported', 'state_restored', 'purged')
         AND COALESCE(json_extract(body, '$.document.sessions'), '{}') <> '{}'
     UNION ALL SELECT 1 FROM runs";
 

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
     FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, initialise,
-    insert, put_in_place, read_link, runs, take_log_in_at_end,
+    insert_linked, purge, put_in_place, read_link, runs, take_log_in_at_end,
 };
 use crate::failpoint;
 use crate::journal::chain::{Hash, Link, damaged};
@@ -170,11 +170,12 @@ fn extend(
     longer: &SqliteJournal,
 ) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut link = head(&transaction, root)?;
-    longer.rows_after(link, usize::MAX, |row, _| {
-        link = insert(&transaction, &row, &link)?;
+    let link = head(&transaction, root)?;
+    longer.rows_after(link, usize::MAX, |row, at| {
+        insert_linked(&transaction, &row, at)?;
         Ok(ControlFlow::Continue(()))
     })?;
+    purge::copy_tombstones(&longer.connection, &transaction)?;
     runs::mark_stale(&transaction)?;
     Ok(transaction.commit()?)
 }

@@ -50,6 +50,19 @@ pub(super) fn note(connection: &Connection, row: &Row) -> Result<(), rusqlite::E
     Ok(())
 }
 
+/// Writes the rows anew that follow from events which were changed.
+pub(super) fn note_anew<'r>(
+    connection: &Connection,
+    rows: impl Iterator<Item = &'r Row>,
+) -> Result<(), rusqlite::Error> {
+    for row in rows.filter(|row| row.kind == KIND) {
+        let seq = row.seq.cast_signed();
+        connection.execute("DELETE FROM dropped_stubs WHERE dropped = ?1", [seq])?;
+        note(connection, row)?;
+    }
+    Ok(())
+}
+
 impl SqliteJournal {
     /// Makes the table in a journal of a version that dropped no stubs.
     pub(super) fn bring_up_stubs(&mut self) -> Result<(), JournalError> {

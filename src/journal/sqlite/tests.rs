@@ -209,9 +209,9 @@ fn an_event_of_a_newer_callboard_is_told_from_damage() {
 fn a_newer_format_is_refused_and_what_is_no_database_unreadable() {
     let (dir, journal) = sample();
     drop(journal);
-    tamper(dir.path(), "UPDATE meta SET value = '3' WHERE key = 'format'");
+    tamper(dir.path(), "UPDATE meta SET value = '4' WHERE key = 'format'");
     let newer = SqliteJournal::open(dir.path()).unwrap_err();
-    assert!(matches!(newer, JournalError::NewerFormat { found: 3, supported: 2 }), "{newer}");
+    assert!(matches!(newer, JournalError::NewerFormat { found: 4, supported: 3 }), "{newer}");
     fs::write(dir.path().join(FILE_NAME), "not a database ".repeat(1000)).unwrap();
     let unreadable = SqliteJournal::open(dir.path()).unwrap_err();
     assert!(matches!(unreadable, JournalError::Unreadable { .. }), "{unreadable}");
@@ -415,6 +415,64 @@ fn change_of_the_archive_is_damage() {
         tamper(dir.path(), sql);
         let found = fails_at(SqliteJournal::open(dir.path()).unwrap().read_from(0, usize::MAX));
         assert!(seq.contains(&found), "{sql}: event {found}");
+    }
+}
+
+/// Takes `text` out of the journal, as of which nothing follows.
+fn purge(journal: &mut SqliteJournal, text: &str) -> usize {
+    let rows = journal
+        .cleaned(|found, _| found.contains(text).then(|| found.replace(text, "[purged]")))
+        .expect("rows");
+    journal.purge(&rows, None).expect("a purge");
+    rows.len()
+}
+
+#[test]
+fn purged_rows_are_read_and_verified_and_those_around_them_as_before() {
+    for is_archived in [false, true] {
+        let (dir, mut journal, mut events) = long(1);
+        if is_archived {
+            archive_all(&mut journal);
+        }
+        let (text, at) = ("secret stairway", 100);
+        let next = events.len() as u64 + 1;
+        journal.append(next - 1, &batch("b2"), &[plan(next, text, Some(text))]).unwrap();
+        events.push(plan(next, "[purged]", Some("[purged]")));
+        let Event::PlanSet { goal, .. } = &events[at].event else { panic!("another event") };
+        let old = format!("\"goal\":\"{goal}\"");
+        events[at].event = Event::PlanSet { goal: "[purged]".to_owned(), master_plan: None };
+        let other = SqliteJournal::open(dir.path()).unwrap();
+        assert_eq!(purge(&mut journal, text), 1);
+        let rows = journal.cleaned(|found, _| {
+            found.contains(&old).then(|| found.replace(&old, "\"goal\":\"[purged]\""))
+        });
+        let rows: Vec<_> =
+            rows.unwrap().into_iter().filter(|row| row.tombstone().seq == at as u64 + 1).collect();
+        journal.purge(&rows, None).unwrap();
+        let remade = tempfile::tempdir().unwrap();
+        let aside = SqliteJournal::open(dir.path()).unwrap().carry_over(remade.path()).unwrap();
+        for reader in [&other, &SqliteJournal::open(dir.path()).unwrap(), &aside] {
+            assert_eq!(reader.read_from(0, usize::MAX).unwrap(), events, "{is_archived}");
+            assert_eq!(reader.keyed(1).unwrap(), events[events.len() - 1..]);
+            let purged: Vec<_> = reader.purged().unwrap().iter().map(|row| row.seq).collect();
+            assert_eq!(purged, [at as u64 + 1, next]);
+        }
+        for name in [FILE_NAME, LOG_NAME] {
+            let bytes = fs::read(dir.path().join(name)).unwrap();
+            assert!(memchr::memmem::find(&bytes, text.as_bytes()).is_none(), "{name}");
+        }
+        drop((journal, other));
+        let remade = SqliteJournal::open(dir.path()).unwrap();
+        remade.remake(dir.path()).unwrap();
+        let journal = SqliteJournal::open(dir.path()).unwrap();
+        assert_eq!(journal.read_from(0, usize::MAX).unwrap(), events);
+        drop(journal);
+        tamper(
+            dir.path(),
+            &format!("UPDATE events SET body = replace(body, '[purged]', 'x') WHERE seq = {next}"),
+        );
+        let read = SqliteJournal::open(dir.path()).unwrap().read_from(0, usize::MAX);
+        assert_eq!(fails_at(read), next, "what was changed since is damaged");
     }
 }
 

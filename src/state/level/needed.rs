@@ -13,9 +13,9 @@ impl Event {
 
 pub(super) fn level_by(event: &Event, lines: &[Newer]) -> u32 {
     let carried = match event {
-        Event::Imported { document, .. } | Event::StateRestored { document, .. } => {
-            document.board.schema_version
-        }
+        Event::Imported { document, .. }
+        | Event::StateRestored { document, .. }
+        | Event::Purged { document, .. } => document.board.schema_version,
         _ => FIRST,
     };
     let kind = event.kind();
