@@ -4,9 +4,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use super::print::{Column, Page, Tone, or_empty};
-use super::{Outcome, Session, of_word};
+use super::{Outcome, Session, of_word, tasks};
 use crate::ops::get_run::RunView;
 use crate::ops::{self, get_run, get_session, list_runs, list_sessions, stop_run};
+use crate::participant::board_time;
 use crate::state::run::RunStatus;
 
 #[derive(clap::Args)]
@@ -22,6 +23,19 @@ pub(super) struct Arguments {
     /// List only runs that this runner has, or had last
     #[arg(long, value_name = "AGENT")]
     runner: Option<String>,
+    /// List only runs created since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for a span that
+    /// ends now
+    #[arg(long, value_name = "TIME")]
+    created_since: Option<String>,
+    /// List only runs created before a time
+    #[arg(long, value_name = "TIME")]
+    created_before: Option<String>,
+    /// List only runs that ended since a time
+    #[arg(long, value_name = "TIME")]
+    completed_since: Option<String>,
+    /// List only runs that ended before a time
+    #[arg(long, value_name = "TIME")]
+    completed_before: Option<String>,
     /// Lists are complete without it, too
     #[arg(long, hide = true)]
     all: bool,
@@ -46,15 +60,30 @@ pub(super) struct One {
 pub(super) struct Sessions {
     /// Show this session: its runs, where it continues, and the sessions it has started
     id: Option<String>,
+    /// Stop what the session has under way: a pending run at once, a running one by its runner
+    #[arg(long, requires = "id")]
+    stop: bool,
+    /// Why it is stopped
+    #[arg(long, requires = "stop")]
+    reason: Option<String>,
     /// Lists are complete without it, too
     #[arg(long, hide = true)]
     all: bool,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let Arguments { session: of, status, runner, .. } = arguments;
-    let query =
-        list_runs::Params { session_id: of, status, runner_id: runner, ..Default::default() };
+    let now = board_time(session.dir());
+    let time = |option, given: &Option<String>| tasks::time(option, given.as_deref(), now);
+    let query = list_runs::Params {
+        created_since: time("--created-since", &arguments.created_since),
+        created_before: time("--created-before", &arguments.created_before),
+        completed_since: time("--completed-since", &arguments.completed_since),
+        completed_before: time("--completed-before", &arguments.completed_before),
+        session_id: arguments.session,
+        status: arguments.status,
+        runner_id: arguments.runner,
+        ..Default::default()
+    };
     let reply = session.every_page::<ops::ListRuns>("runs", &query)?;
     session.show(reply.json(), |page| table(page, reply.runs.iter().map(|run| &**run)))?;
     Ok(ExitCode::SUCCESS)
@@ -63,19 +92,26 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
 pub(super) fn one(session: &Session, arguments: One) -> Outcome {
     let One { id: run_id, wait: wait_seconds, stop, reason } = arguments;
     if stop {
-        let params = stop_run::Params { run_id, reason, ..Default::default() };
-        let reply = session.ask::<ops::StopRun>(&params)?;
-        session.show(reply.json(), |page| {
-            page.marked(reply.status.as_str(), Tone::Over, &reply.run_id)
-        })?;
-        return Ok(ExitCode::SUCCESS);
+        let run_id = Some(run_id);
+        return self::stop(session, &stop_run::Params { run_id, reason, ..Default::default() });
     }
     let reply = session.ask::<ops::GetRun>(&get_run::Params { run_id, wait_seconds })?;
     session.show(reply.json(), |page| details(page, &reply.run))?;
     Ok(ExitCode::SUCCESS)
 }
 
+fn stop(session: &Session, params: &stop_run::Params) -> Outcome {
+    let reply = session.ask::<ops::StopRun>(params)?;
+    session
+        .show(reply.json(), |page| page.marked(reply.status.as_str(), Tone::Over, &reply.run_id))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub(super) fn sessions(session: &Session, arguments: Sessions) -> Outcome {
+    if arguments.stop {
+        let Sessions { id: session_id, reason, .. } = arguments;
+        return stop(session, &stop_run::Params { session_id, reason, ..Default::default() });
+    }
     if let Some(session_id) = arguments.id {
         let reply = session.ask::<ops::GetSession>(&get_session::Params { session_id })?;
         session.show(reply.json(), |page| {

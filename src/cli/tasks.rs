@@ -101,7 +101,8 @@ fn priorities(given: &str) -> Result<(i64, i64), String> {
     }
 }
 
-fn time(option: &str, given: Option<&str>, now: Timestamp) -> Option<Timestamp> {
+/// The time that an option gives, or a usage error.
+pub(super) fn time(option: &str, given: Option<&str>, now: Timestamp) -> Option<Timestamp> {
     let given = given?;
     let time = snapshot::moment(given, now);
     Some(time.unwrap_or_else(|| {

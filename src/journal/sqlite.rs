@@ -44,6 +44,7 @@ use crate::state::event::Recorded;
 use crate::state::run::rows::Rows;
 pub use compaction::{BLOCK, Block};
 pub use purge::Cleaned;
+pub use runs::SCHEMA as RUN_TABLES;
 pub use salvage::{REMADE, set_aside};
 
 pub const FILE_NAME: &str = "journal.db";

@@ -10,9 +10,9 @@ use crate::state::agent::Demands;
 use crate::state::id::{AgentId, SessionId, TaskId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::run::{ChildResult, ExecutionMode, RunKind, RunStatus};
+use crate::state::run::{ChildResult, ExecutionMode, RunKind, RunStatus, timeout_at};
 use crate::state::task::{Attempt, StopRequest, Task, TaskResult};
-use crate::state::time::{SECOND, Timestamp};
+use crate::state::time::Timestamp;
 
 pub struct GetRun;
 
@@ -67,7 +67,7 @@ pub struct RunView {
     pub completed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
-    /// When the open attempt exceeds timeout_seconds
+    /// When its time is over: timeout_seconds of the open attempt, or no_match_until while pending
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_at: Option<Timestamp>,
     /// When a pending run fails unless a fitting runner is there
@@ -89,9 +89,7 @@ impl RunView {
     pub fn of(task: &Task, state: &State) -> Option<Self> {
         let run = task.run.as_deref()?;
         let status = RunStatus::of(task);
-        let open = task.open_attempt();
         let last = task.attempts.last();
-        let timeout_at = open.zip(task.timeout_seconds);
         Some(Self {
             run_id: task.id.clone(),
             session_id: run.session_id.clone(),
@@ -115,9 +113,7 @@ impl RunView {
             started_at: task.started_at,
             completed_at: task.completed_at,
             timeout_seconds: task.timeout_seconds,
-            timeout_at: timeout_at.map(|(open, seconds)| {
-                open.claimed_at + open.stepped_millis + i64::from(seconds) * SECOND
-            }),
+            timeout_at: timeout_at(task),
             no_match_until: run.no_match_until.filter(|_| status == RunStatus::Pending),
             stop_requested: task.stop_requested.clone(),
             result: task.result.as_deref().cloned(),

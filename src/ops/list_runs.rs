@@ -11,6 +11,7 @@ use crate::state::id::{AgentId, SessionId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::run::RunStatus;
 use crate::state::task::Task;
+use crate::state::time::Timestamp;
 
 pub struct ListRuns;
 
@@ -28,6 +29,17 @@ pub struct Params {
     /// Agent that holds the run or held it last
     pub runner_id: Option<String>,
     pub agent_name: Option<String>,
+    /// This time or later
+    #[schemars(with = "Option<String>")]
+    pub created_since: Option<Timestamp>,
+    /// Before this time
+    #[schemars(with = "Option<String>")]
+    pub created_before: Option<Timestamp>,
+    /// Ended at this time or later, however it ended
+    #[schemars(with = "Option<String>")]
+    pub completed_since: Option<Timestamp>,
+    #[schemars(with = "Option<String>")]
+    pub completed_before: Option<Timestamp>,
     /// Default 100, at most 1000
     pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
@@ -114,6 +126,27 @@ struct Filter {
     runner: Option<AgentId>,
     agent_name: Option<String>,
     status: Option<RunStatus>,
+    created: Span,
+    completed: Span,
+}
+
+/// Times from `since` on, until just before `before`.
+#[derive(Default, PartialEq)]
+struct Span {
+    since: Option<Timestamp>,
+    before: Option<Timestamp>,
+}
+
+impl Span {
+    fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What has not happened is only in the span of all times.
+    fn has(&self, at: Option<Timestamp>) -> bool {
+        let Some(at) = at else { return self.is_all() };
+        self.since.is_none_or(|since| since <= at) && self.before.is_none_or(|before| at < before)
+    }
 }
 
 impl Filter {
@@ -131,16 +164,20 @@ impl Filter {
             runner: params.runner_id.as_deref().map(AgentId::checked).transpose()?,
             agent_name: params.agent_name.clone(),
             status: params.status,
+            created: Span { since: params.created_since, before: params.created_before },
+            completed: Span { since: params.completed_since, before: params.completed_before },
         })
     }
 
     fn passes_all(&self) -> bool {
-        let Self { session, parent, runner, agent_name, status } = self;
+        let Self { session, parent, runner, agent_name, status, created, completed } = self;
         session.is_none()
             && parent.is_none()
             && runner.is_none()
             && agent_name.is_none()
             && status.is_none()
+            && created.is_all()
+            && completed.is_all()
     }
 
     fn passes(&self, task: &Task, state: &State) -> bool {
@@ -154,6 +191,8 @@ impl Filter {
                 .runner
                 .as_ref()
                 .is_none_or(|wanted| task.attempts.last().is_some_and(|one| one.agent == *wanted))
+            && self.created.has(Some(task.created_at))
+            && self.completed.has(task.completed_at)
             && self.parent.as_ref().is_none_or(|wanted| parent().as_ref() == Some(wanted))
     }
 }

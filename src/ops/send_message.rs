@@ -36,6 +36,9 @@ pub struct Params {
 pub struct Reply {
     pub success: bool,
     pub message_id: MessageId,
+    /// Whom it is for, as `to` has it
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// Number of agents it was sent to
     pub recipients: usize,
     /// Agents that did not get it because their inboxes are full
@@ -106,9 +109,11 @@ impl Operation for SendMessage {
         let message_id = sent.ok_or(Refusal::Missing { what: "what the call created" })?;
         // When a call is repeated, everybody may have read the message, so that it is no longer
         // kept.
-        let recipients = state.message(&message_id).map_or(0, |message| message.recipients.len());
+        let message = state.message(&message_id);
+        let recipients = message.map_or(0, |message| message.recipients.len());
+        let to = message.map(|message| message.to.clone()).or_else(|| params.to.clone());
         let full = left_out(params, state, call, &message_id);
-        Ok(Reply { success: true, message_id, recipients, full })
+        Ok(Reply { success: true, message_id, to, recipients, full })
     }
 }
 

@@ -396,6 +396,10 @@ pub enum Refusal {
     PlanFromElsewhere { version: String },
     #[error("give either task_id or scope, so that it is clear what is meant")]
     TaskOrScope,
+    #[error("all runs of session {session} have ended and left the board; see list_runs")]
+    SessionOver { session: SessionId },
+    #[error("give either run_id or session_id")]
+    RunOrSession,
     #[error("{} operations were refused, so nothing of the batch was done: {}", errors.len() + more, errors_text(errors, *more))]
     BatchItems {
         errors: Vec<BatchError>,

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::agent::Demands;
 use super::id::{AgentId, SessionId, TaskId};
 use super::task::{Task, TaskStatus};
-use super::time::Timestamp;
+use super::time::{SECOND, Timestamp};
 
 /// Seconds that a run waits for a fitting runner by default.
 pub const NO_MATCH: u32 = 300;
@@ -102,6 +102,21 @@ pub enum RunStatus {
     Completed,
     Failed,
     Stopped,
+}
+
+/// When the time of a run is over: for its open attempt, if it is limited; while it is pending, for
+/// the wait for a fitting runner.
+pub fn timeout_at(task: &Task) -> Option<Timestamp> {
+    match task.open_attempt() {
+        Some(open) => {
+            let seconds = i64::from(task.timeout_seconds?);
+            Some(open.claimed_at + open.stepped_millis + seconds * SECOND)
+        }
+        None => {
+            let run = task.run.as_deref()?;
+            run.no_match_until.filter(|_| RunStatus::of(task) == RunStatus::Pending)
+        }
+    }
 }
 
 impl RunStatus {

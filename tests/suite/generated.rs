@@ -40,6 +40,7 @@ fn schemas_are_what_the_operations_say() {
     files.push(("plan.json".to_owned(), pretty(&plan)));
     files.push(("openrpc.json".to_owned(), pretty(&callboard::rpc::discover::document())));
     files.push(("README.md".to_owned(), reference()));
+    files.push(("tables.md".to_owned(), tables()));
     let stale: Vec<_> =
         files.iter().filter(|(name, wanted)| repaired(&dir.join(name), wanted)).collect();
     let unknown: Vec<_> = fs::read_dir(&dir)
@@ -53,6 +54,53 @@ fn schemas_are_what_the_operations_say() {
         stale.iter().map(|(name, _)| name).collect::<Vec<_>>()
     );
     assert!(unknown.is_empty(), "no operation has these: {unknown:?}");
+}
+
+/// The tables of runs for SQL, of which each column's line says what is in it.
+fn tables() -> String {
+    let mut text = "# Tables of runs in `journal.db`\n\n\
+        For queries in SQL, such as `sqlite3 -readonly .coordination/journal.db 'SELECT run_id, status \
+        FROM runs'`. They follow\nfrom the events, and nothing reads what else is written to them; \
+        `callboard doctor --repair` makes them anew. Times are\nRFC 3339 in UTC, so that they sort \
+        as texts.\n"
+        .to_owned();
+    for line in callboard::journal::sqlite::RUN_TABLES.lines().map(str::trim) {
+        if let Some(table) = line.strip_prefix("CREATE TABLE IF NOT EXISTS ") {
+            let name = table.trim_end_matches('(');
+            write!(text, "\n## `{name}`\n\n| column | type | what it is |\n|---|---|---|\n")
+                .unwrap();
+        }
+        let Some((column, meaning)) = line.split_once(" -- ") else { continue };
+        let mut words = column.trim_end_matches(',').split(' ');
+        let (name, kind) = (words.next().unwrap(), words.next().unwrap());
+        let null =
+            if column.contains("NOT NULL") || column.contains("PRIMARY") { "" } else { " or null" };
+        writeln!(text, "| `{name}` | {kind}{null} | {meaning} |").unwrap();
+    }
+    text
+}
+
+#[test]
+fn every_column_of_the_tables_of_runs_is_documented() {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    connection.execute_batch(callboard::journal::sqlite::RUN_TABLES).unwrap();
+    let mut columns = connection
+        .prepare(
+            "SELECT t.name, c.name, c.type FROM pragma_table_list AS t JOIN \
+             pragma_table_info(t.name) AS c WHERE t.name IN ('sessions', 'runs', 'attempts')",
+        )
+        .unwrap();
+    let columns = columns.query_map([], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+    });
+    let text = tables();
+    let columns: Vec<_> = columns.unwrap().map(Result::unwrap).collect();
+    assert_eq!(columns.len(), 9 + 17 + 10);
+    for (table, column, kind) in columns {
+        let (_, of_table) = text.split_once(&format!("## `{table}`")).unwrap();
+        let of_table = of_table.split("## ").next().unwrap();
+        assert!(of_table.contains(&format!("| `{column}` | {kind}")), "{table}.{column}: {text}");
+    }
 }
 
 #[test]
@@ -155,6 +203,7 @@ fn reference() -> String {
          - [mcp-state.json](mcp-state.json): the state file, which has checksums besides, the `current_task_title` of agents and, on a large board, a `layout`\n\
          - [plan.json](plan.json): a plan as `import_plan` takes it in JSON\n\
          - [openrpc.json](openrpc.json): all methods of `/rpc`, as `rpc.discover` answers\n\
+         - [tables.md](tables.md): the tables of sessions, runs and attempts in `journal.db`, for SQL\n\
          \n## Limits\n\n\
          What is over a limit is refused with a message that names the limit.\n\n\
          | what | most | unit |\n|---|---:|---|\n",

@@ -12,52 +12,54 @@ use crate::state::run::RunStatus;
 use crate::state::run::rows::{Rows, RunRow, SessionRow, outcome_name};
 use crate::state::task::Attempt;
 
-pub(super) const SCHEMA: &str = "
+/// The tables, each column with what is in it: `schemas/tables.md` has the same.
+pub const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS sessions(
-        session_id TEXT PRIMARY KEY,
-        parent_session_id TEXT REFERENCES sessions DEFERRABLE INITIALLY DEFERRED,
-        agent_name TEXT,
-        project_dir TEXT,
-        execution_mode TEXT NOT NULL,
-        hostname TEXT,
-        profile TEXT,
-        status TEXT,
-        created_at TEXT NOT NULL
+        session_id TEXT PRIMARY KEY, -- Id of the session
+        parent_session_id TEXT REFERENCES sessions DEFERRABLE INITIALLY DEFERRED, -- Session that started it
+        agent_name TEXT, -- Name of the agent that its runner starts
+        project_dir TEXT, -- Directory in which it works
+        execution_mode TEXT NOT NULL, -- How its end is told: sync, async_poll or async_callback
+        hostname TEXT, -- Host on which it continues, once a runner has taken a run of it
+        profile TEXT, -- Profile of the runner that it continues with
+        status TEXT, -- Status of its newest run
+        created_at TEXT NOT NULL -- When it was created
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS sessions_parent ON sessions(parent_session_id);
     CREATE TABLE IF NOT EXISTS runs(
-        run_id TEXT PRIMARY KEY,
-        session_id TEXT NOT NULL REFERENCES sessions DEFERRABLE INITIALLY DEFERRED,
-        type TEXT NOT NULL,
-        agent_name TEXT,
-        prompt TEXT NOT NULL,
-        project_dir TEXT,
-        parent_session_id TEXT,
-        execution_mode TEXT NOT NULL,
-        demands TEXT NOT NULL,
-        status TEXT NOT NULL,
-        runner_id TEXT,
-        error TEXT,
-        created_at TEXT NOT NULL,
-        claimed_at TEXT,
-        started_at TEXT,
-        completed_at TEXT,
-        timeout_at TEXT
+        run_id TEXT PRIMARY KEY, -- Id of the run
+        session_id TEXT NOT NULL REFERENCES sessions DEFERRABLE INITIALLY DEFERRED, -- Its session
+        type TEXT NOT NULL, -- start_session or resume_session
+        agent_name TEXT, -- Name of the agent that its runner starts
+        prompt TEXT NOT NULL, -- What is to be done
+        project_dir TEXT, -- Directory in which it works
+        parent_session_id TEXT, -- Session that started its session
+        execution_mode TEXT NOT NULL, -- How its end is told: sync, async_poll or async_callback
+        demands TEXT NOT NULL, -- What a runner must have, as a JSON object
+        status TEXT NOT NULL, -- pending, claimed, running, stopping, completed, failed or stopped
+        runner_id TEXT, -- Agent that holds it, or held it last
+        error TEXT, -- Why it failed
+        created_at TEXT NOT NULL, -- When it was created
+        claimed_at TEXT, -- When its last attempt was claimed
+        started_at TEXT, -- When its runner reported that it had started
+        completed_at TEXT, -- When it ended, however it ended
+        timeout_at TEXT -- When its open attempt is over or, while it is pending, its wait for a runner
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS runs_session ON runs(session_id);
     CREATE INDEX IF NOT EXISTS runs_status ON runs(status);
     CREATE INDEX IF NOT EXISTS runs_runner ON runs(runner_id);
+    CREATE INDEX IF NOT EXISTS runs_timeout ON runs(timeout_at);
     CREATE TABLE IF NOT EXISTS attempts(
-        run_id TEXT NOT NULL REFERENCES runs DEFERRABLE INITIALLY DEFERRED,
-        number INTEGER NOT NULL,
-        runner_id TEXT NOT NULL,
-        claimed_at TEXT NOT NULL,
-        started_at TEXT,
-        ended_at TEXT,
-        outcome TEXT,
-        error_category TEXT,
-        error TEXT,
-        note TEXT,
+        run_id TEXT NOT NULL REFERENCES runs DEFERRABLE INITIALLY DEFERRED, -- Its run
+        number INTEGER NOT NULL, -- Number within the run, from 1
+        runner_id TEXT NOT NULL, -- Agent that made it
+        claimed_at TEXT NOT NULL, -- When it was claimed
+        started_at TEXT, -- When its runner reported that it had started
+        ended_at TEXT, -- When it ended
+        outcome TEXT, -- done, failed, expired, released or cancelled; null while it is open
+        error_category TEXT, -- timeout, no_match, … as the runner or the board says it
+        error TEXT, -- Message of its failure
+        note TEXT, -- Newest note of its runner
         PRIMARY KEY(run_id, number)
     ) STRICT, WITHOUT ROWID;";
 
@@ -85,8 +87,7 @@ const ATTEMPT: &str = "
                        ?10)";
 
 /// Looks for the newest of the things that `SCHEMA` makes.
-const IS_THERE: &str =
-    "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'sessions_parent'";
+const IS_THERE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'runs_timeout'";
 
 /// Looks for runs in the events and in the table, because the events of runs may have moved to the
 /// archive.
@@ -192,14 +193,16 @@ fn write_attempt(
 }
 
 impl SqliteJournal {
-    /// Makes the tables, empty, in a journal of a version that knew no runs; rebuilds them in one
-    /// whose events came without their rows.
+    /// Makes the tables in a journal of a version that did not have all of this, and rebuilds them
+    /// there and in one whose events came without their rows.
     pub(super) fn bring_up_runs(&mut self) -> Result<(), JournalError> {
         let is_there = self.connection.prepare_cached(IS_THERE)?.exists([])?;
         if !is_there {
             let transaction =
                 self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             transaction.execute_batch(SCHEMA)?;
+            // Earlier versions wrote no deadline of a run that waits for a runner.
+            mark_stale(&transaction)?;
             transaction.commit()?;
         }
         if self.meta(STALE)?.is_none() {

@@ -4,12 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Run, RunStatus};
+use super::{Run, RunStatus, timeout_at};
 use crate::state::id::{SessionId, TaskId};
 use crate::state::session::Session;
 use crate::state::stored::Replaced;
 use crate::state::task::{Attempt, Outcome, Task};
-use crate::state::time::SECOND;
 use crate::state::{Ordinal, Savepoint, State, Undo};
 
 /// Rows to write with a batch of events.
@@ -48,11 +47,9 @@ impl RunRow {
         self.task.run.as_deref()
     }
 
-    /// When the open attempt exceeds its timeout, in RFC 3339 like all times in the tables.
+    /// When the run's time is over, in RFC 3339 like all times in the tables.
     pub fn timeout_at(&self) -> Option<String> {
-        let open = self.task.open_attempt()?;
-        let seconds = self.task.timeout_seconds?;
-        Some((open.claimed_at + open.stepped_millis + i64::from(seconds) * SECOND).to_string())
+        timeout_at(&self.task).map(|at| at.to_string())
     }
 }
 

@@ -400,3 +400,37 @@ fn every_run_goes_to_a_runner_that_meets_its_demands() {
     board.assert_file_is_the_replay();
     assert_rebuilt_alike(&board);
 }
+
+/// A version that knew no deadline of pending runs left the column empty.
+#[test]
+fn tables_of_an_earlier_version_get_the_deadlines_of_pending_runs() {
+    let board = Board::new();
+    let run = create(&board, &json!({}));
+    let connection = rusqlite::Connection::open(board.file("journal.db")).unwrap();
+    connection.execute_batch("DROP INDEX runs_timeout; UPDATE runs SET timeout_at = NULL").unwrap();
+    drop(connection);
+    let other = create(&board, &json!({}));
+    let deadlines = select(board.dir(), "SELECT run_id FROM runs WHERE timeout_at IS NOT NULL");
+    let deadlines: BTreeSet<_> = deadlines.into_iter().flatten().collect();
+    assert_eq!(deadlines, BTreeSet::from([run, other]));
+    assert_rebuilt_alike(&board);
+}
+
+#[test]
+fn a_session_is_stopped_and_runs_are_listed_by_time_from_a_shell() {
+    let board = Board::new();
+    let run = create(&board, &json!({"session_id": "s1"}));
+    let told = |arguments: &[&str]| {
+        let ran = board.finish(board.command().args(arguments));
+        assert!(ran.status.success(), "{arguments:?}: {}", ran.stderr);
+        ran.stdout
+    };
+    assert!(told(&["runs", "--created-since", "1h"]).contains(&run));
+    assert!(told(&["runs", "--created-before", "1h"]).contains("no runs"));
+    assert!(told(&["runs", "--completed-since", "1h"]).contains("no runs"));
+    let stopped = told(&["sessions", "s1", "--stop", "--reason", "enough"]);
+    assert!(stopped.contains("stopped") && stopped.contains(&run), "{stopped}");
+    assert!(told(&["runs", "--completed-since", "1h"]).contains(&run));
+    let alone = board.finish(board.command().args(["sessions", "--stop"]));
+    assert_eq!(alone.status.code(), Some(2), "{}", alone.stderr);
+}

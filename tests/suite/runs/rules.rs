@@ -157,6 +157,85 @@ fn a_run_that_no_runner_fits_fails_in_time_and_says_why() {
 }
 
 #[test]
+fn the_deadline_of_a_pending_run_is_that_of_its_wait() {
+    let mut world = World::new().agent("r1");
+    claim(&mut world, "r1");
+    let more = json!({"no_match_seconds": 60, "timeout_seconds": 600});
+    let run = create(&mut world, more);
+    let until = |world: &mut World| -> Value {
+        let reply = world.nobody().call("get_run", json!({"run_id": run})).unwrap();
+        reply["run"]["timeout_at"].clone()
+    };
+    let (begun, waits) = (world.now, json!((world.now + 60 * SECOND).to_string()));
+    assert_eq!(until(&mut world), waits);
+    world.at(10 * SECOND);
+    claim(&mut world, "r1");
+    assert_eq!(until(&mut world), json!((begun + 610 * SECOND).to_string()));
+    report(&mut world, "r1", &run, json!({"status": "completed"}));
+    assert_eq!(until(&mut world), Value::Null);
+}
+
+#[test]
+fn what_a_session_has_under_way_is_stopped_by_its_name() {
+    let mut world = World::new().agent("r1");
+    let first = session(&mut world, "s1", json!({}));
+    claim(&mut world, "r1");
+    report(&mut world, "r1", &first, json!({"status": "started"}));
+    let other = session(&mut world, "s2", json!({}));
+    let stop = json!({"session_id": "s1"});
+    world
+        .nobody()
+        .call("stop_run", stop.clone())
+        .replies(json!({"run_id": first, "status": "stopping"}));
+    let statuses = [&first, &other].map(|run| status(&mut world, run));
+    assert_eq!(statuses, ["stopping", "pending"]);
+    world.nobody().call("stop_run", stop.clone()).replies(json!({"already": true}));
+    report(&mut world, "r1", &first, json!({"status": "stopped"}));
+    let second = create(&mut world, json!({"session_id": "s1", "type": "resume_session"}));
+    world.nobody().call("stop_run", stop).replies(json!({"run_id": second, "status": "stopped"}));
+    world.nobody().call("stop_run", json!({"session_id": "s9"})).refuses("unknown_session");
+    world.nobody().call("stop_run", json!({})).refuses("run_or_session");
+    let both = json!({"session_id": "s2", "run_id": other});
+    world.nobody().call("stop_run", both).refuses("run_or_session");
+    let mut others = World::new().agent("w2");
+    session(&mut others, "s1", json!({}));
+    others.by("w2").call("stop_run", json!({"session_id": "s1"})).refuses("not_your_run");
+}
+
+#[test]
+fn runs_are_listed_by_when_they_were_created_and_ended() {
+    let mut world = World::new().agent("r1");
+    let begun = world.now;
+    let at = |seconds: i64| json!((begun + seconds * SECOND).to_string());
+    let runs: Vec<_> = (0..3)
+        .map(|_| {
+            let run = create(&mut world, json!({"no_match_seconds": 3_000}));
+            world.at(100 * SECOND);
+            run
+        })
+        .collect();
+    run_through(&mut world, "r1", &runs[0]);
+    let listed = |world: &mut World, query: Value| -> Vec<usize> {
+        let reply = world.nobody().call("list_runs", query).unwrap();
+        let ids =
+            reply["runs"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap());
+        ids.map(|id| runs.iter().position(|run| run == id).unwrap()).collect()
+    };
+    for (query, expected) in [
+        (json!({"created_since": at(100)}), &[2, 1][..]),
+        (json!({"created_before": at(100)}), &[0]),
+        (json!({"created_since": at(50), "created_before": at(150)}), &[1]),
+        (json!({"completed_since": at(300)}), &[0]),
+        (json!({"completed_before": at(300)}), &[]),
+        (json!({"created_since": at(301)}), &[]),
+    ] {
+        assert_eq!(listed(&mut world, query.clone()), expected, "{query}");
+    }
+    let reply = world.nobody().call("list_runs", json!({"created_since": at(100)})).unwrap();
+    assert_eq!(reply["total"], Value::Null, "the total is that of all runs: {reply}");
+}
+
+#[test]
 fn a_run_waits_for_no_runner_that_lives_and_asks_for_nothing() {
     let mut world = World::new().agent_in("r1", "p1");
     claim(&mut world, "r1");
