@@ -84,18 +84,24 @@ fn given(text: String) -> String {
 fn sent(session: &Session, request: &send_message::Params) -> Outcome {
     let reply = session.ask::<ops::SendMessage>(request)?;
     session.show(reply.json(), |page| {
-        page.marked(
-            "sent",
-            Tone::Good,
-            format_args!("{}, to {}", reply.message_id, counted(reply.recipients)),
-        );
+        let to = format!("to {} ({})", addressed(&reply), reply.message_id);
+        page.marked("sent", Tone::Good, harmless(&to));
         page.field("not to", listed(&reply.full));
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn counted(readers: usize) -> String {
-    if readers == 1 { "one reader".to_owned() } else { format!("{readers} readers") }
+/// Whom the message is for; of a group, how many readers that are.
+fn addressed(reply: &send_message::Reply) -> String {
+    let readers = match reply.recipients {
+        1 => "one reader".to_owned(),
+        readers => format!("{readers} readers"),
+    };
+    match &reply.to {
+        Some(to) if to == "all" || to.contains(':') => format!("{to}, {readers}"),
+        Some(to) => to.clone(),
+        None => readers,
+    }
 }
 
 fn list(page: &mut Page, reply: &get_messages::Reply, wording: &Wording) {

@@ -78,6 +78,7 @@ use report::{
 use session::{Session, runtime};
 use wording::Wording;
 
+use crate::participant::recovery;
 use crate::redact;
 
 /// The exit code of a command, or why it failed.
@@ -88,7 +89,17 @@ pub fn main() -> ExitCode {
     let mut arguments =
         Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
     arguments.local = LOCAL.into_iter().find(|name| matches.subcommand_name() == Some(name));
-    start_log(arguments.log_format);
+    // What a short command does to the board, it says itself.
+    let is_short = !matches!(
+        arguments.command,
+        Command::Work(_)
+            | Command::Watch(_)
+            | Command::Mcp(_)
+            | Command::Serve(_)
+            | Command::Hook(_)
+            | Command::Bench(_)
+    );
+    start_log(arguments.log_format, is_short);
     let is_hook = matches!(arguments.command, Command::Hook(_));
     let telling = match &arguments.command {
         _ if arguments.json => Telling::Json,
@@ -96,7 +107,11 @@ pub fn main() -> ExitCode {
         Command::Call(_) => Telling::Operations,
         _ => Telling::Commands(Wording::of(&arguments)),
     };
-    match run(arguments) {
+    let ended = run(arguments);
+    for report in recovery::untold().iter().filter(|_| is_short) {
+        say(&format!("callboard: {}", telling.worded(report)));
+    }
+    match ended {
         Ok(code) => code,
         // A failing hook must not get in the way of the session that runs it.
         Err(_) if is_hook => ExitCode::SUCCESS,
@@ -198,9 +213,11 @@ fn run(arguments: Arguments) -> Outcome {
 }
 
 /// Logs to standard error: standard output belongs to the protocol and to replies.
-fn start_log(format: LogFormat) {
+fn start_log(format: LogFormat, is_short: bool) {
     let filter = EnvFilter::try_from_env("CALLBOARD_LOG").unwrap_or_else(|_| {
-        EnvFilter::new("warn,rmcp=error,rmcp::service=off,rustls_platform_verifier=off")
+        let filter = "warn,rmcp=error,rmcp::service=off,rustls_platform_verifier=off";
+        let more = if is_short { ",callboard::participant::recovery=error" } else { "" };
+        EnvFilter::new(format!("{filter}{more}"))
     });
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)

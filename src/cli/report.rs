@@ -40,6 +40,16 @@ pub(super) enum Telling {
     Commands(Wording),
 }
 
+impl Telling {
+    /// The message in the words of whom it is for, without what a terminal would obey.
+    pub(super) fn worded(&self, message: &str) -> String {
+        match self {
+            Self::Commands(wording) => print::harmless(&wording.in_commands(message)),
+            Self::Json | Self::Operations => print::harmless(message),
+        }
+    }
+}
+
 /// A refusal by the command itself, although the board can be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:#}")]
@@ -88,10 +98,7 @@ pub(super) fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     }
     say(&match telling {
         Telling::Json => as_object(&data),
-        Telling::Operations => format!("callboard: {}", print::harmless(&message)),
-        Telling::Commands(wording) => {
-            format!("callboard: {}", print::harmless(&wording.in_commands(&message)))
-        }
+        telling => format!("callboard: {}", telling.worded(&message)),
     });
     ExitCode::from(match blame {
         Blame::Name => USAGE,

@@ -17,7 +17,7 @@ use super::{Outcome, connect, print};
 use crate::board::{Options, checkout};
 use crate::location::{Location, Start, without_dots};
 use crate::ops;
-use crate::participant::{self, AgentChoice, BoardError, CallError, Handle, Stay};
+use crate::participant::{self, AgentChoice, BoardError, CallError, Handle, Stay, recovery};
 use crate::signal;
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
@@ -194,6 +194,8 @@ impl Session {
         write: impl FnOnce(&mut print::Page),
     ) -> anyhow::Result<()> {
         self.say_made();
+        let warning = reply["warning"].as_str();
+        warning.into_iter().for_each(recovery::was_told);
         if self.json {
             return Ok(print::json(reply)?);
         }
@@ -203,7 +205,7 @@ impl Session {
             let (task, reason) = (print::text(&stop["task"]), print::text(&stop["reason"]));
             page.marked("stop requested:", print::Tone::Bad, format_args!("{task} {reason}"));
         }
-        if let Some(warning) = reply["warning"].as_str() {
+        if let Some(warning) = warning {
             say(&format!("callboard: {}", print::harmless(&self.wording.in_commands(warning))));
         }
         Ok(page.print()?)

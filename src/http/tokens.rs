@@ -46,7 +46,7 @@ pub enum TokensError {
     Board(#[from] BoardError),
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("{} {what}; run `chmod 600` on it", path.display())]
+    #[error("{0} {what}; run `chmod 600 {0}`", path.display())]
     Unsafe { path: PathBuf, what: &'static str },
     #[error("{} is not valid: {detail}; mend it, or move it away and add the tokens anew", path.display())]
     Invalid { path: PathBuf, detail: String },

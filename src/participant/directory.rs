@@ -26,7 +26,7 @@ pub const LOGS: &str = "logs";
 #[derive(Debug, Error)]
 pub enum DirectoryError {
     #[error("{} is {what}, so it is not used as a board; {remedy}", path.display())]
-    Unsafe { path: PathBuf, what: &'static str, remedy: &'static str },
+    Unsafe { path: PathBuf, what: &'static str, remedy: String },
     #[error("{action}: {source}; check the disk and the permissions, then try again")]
     Failed { action: String, source: io::Error },
     #[error(transparent)]
@@ -247,7 +247,11 @@ pub(super) fn make_run(dir: &Path) -> Result<(), DirectoryError> {
 fn inspect_run(dir: &Path) -> Result<(), DirectoryError> {
     let path = dir.join(RUN);
     if std::fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_dir()) {
-        return Err(DirectoryError::Unsafe { path, what: "not a directory", remedy: "remove it" });
+        return Err(DirectoryError::Unsafe {
+            path,
+            what: "not a directory",
+            remedy: "remove it".to_owned(),
+        });
     }
     Ok(())
 }
@@ -255,7 +259,10 @@ fn inspect_run(dir: &Path) -> Result<(), DirectoryError> {
 /// Refuses a directory that others could tamper with.
 pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
     let metadata = std::fs::symlink_metadata(path).map_err(failed("look at", path))?;
-    let refuse = |what, remedy| Err(DirectoryError::Unsafe { path: path.to_owned(), what, remedy });
+    let refuse = |what, remedy: &str| {
+        let remedy = remedy.to_owned();
+        Err(DirectoryError::Unsafe { path: path.to_owned(), what, remedy })
+    };
     if metadata.is_symlink() {
         return refuse("a symbolic link", "name its target with --dir");
     }
@@ -268,11 +275,11 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
     if metadata.mode() & 0o002 != 0 {
         let is_shared = metadata.mode() & 0o1000 != 0;
         let remedy = if is_shared {
-            "choose a directory of your own with --dir"
+            "choose a directory of your own with --dir".to_owned()
         } else {
-            "run `chmod 700` on it"
+            format!("run `chmod 700 {}`", path.display())
         };
-        return refuse("writable by everybody", remedy);
+        return refuse("writable by everybody", &remedy);
     }
     inspect_run(path)
 }

@@ -14,6 +14,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::OFlags;
 
@@ -522,9 +523,24 @@ pub fn evidence(dir: &Path) -> Vec<String> {
     left
 }
 
+/// Reports of this process that its user has not been told.
+static UNTOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Notes that the user is told `text`, which may contain reports.
+pub fn was_told(text: &str) {
+    let mut untold = UNTOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    untold.retain(|report| !text.contains(report.as_str()));
+}
+
+/// Reports that the user has not been told; the caller tells them.
+pub fn untold() -> Vec<String> {
+    std::mem::take(&mut UNTOLD.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// Logs the report and adds it to `recovery.log`, because nobody may read the reply.
 pub fn log(dir: &Path, author: &Author, report: &str) {
     tracing::warn!("{report}");
+    UNTOLD.lock().unwrap_or_else(PoisonError::into_inner).push(report.to_owned());
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let file = OpenOptions::new()
         .append(true)

@@ -414,19 +414,23 @@ fn a_person_is_asked_on_the_status_and_answers_from_the_command_line() {
         status.contains("question: a1: Drop the table?") && status.contains(&format!("reply {id}")),
         "{status}"
     );
-    let shown = run(&["messages"]);
+    let sent = run(&["--agent", "a1", "send", "human", "And the view?"]);
+    assert!(sent.starts_with("sent to human (msg-"), "{sent}");
+    let told = run(&["send", "all", "Wait"]);
+    assert!(told.starts_with("sent to all, one reader (msg-"), "{told}");
+    let shown = run(&["messages", "--done", sent.trim_end().rsplit(['(', ')']).nth(1).unwrap()]);
     assert!(
         shown.contains(&id)
             && shown.contains("request from a1")
             && shown.contains("Drop the table?"),
         "{shown}"
     );
-    assert!(run(&["reply", &id, "No."]).contains("one reader"));
+    assert!(run(&["reply", &id, "No."]).contains("sent to a1 (msg-"));
     assert!(!run(&["status"]).contains("Drop the table?"));
     assert!(run(&["messages"]).contains("no unread messages"));
     let answer = run(&["--agent", "a1", "messages"]);
     assert!(answer.contains("reply from human") && answer.contains("No."), "{answer}");
-    assert!(run(&["send", "a1", "Well done"]).contains("sent msg-"));
+    assert!(run(&["send", "a1", "Well done"]).contains("sent to a1 (msg-"));
     let put_away = board.document()["messages"].as_array().unwrap().last().unwrap()["id"]
         .as_str()
         .unwrap()

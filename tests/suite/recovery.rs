@@ -109,6 +109,19 @@ fn goes_on(board: &Board, tasks: &[&str], words: &[&str]) {
 const ALL: [&str; 3] = ["task-1", "task-2", "task-3"];
 
 #[test]
+fn a_recovery_is_told_once_whatever_the_command() {
+    for command in [&["status"][..], &["tasks"], &["show", "no-such-task"], &["--json", "status"]] {
+        let board = Board::new();
+        board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
+        fs::write(board.file("journal.db"), "junk").unwrap();
+        let ran = board.finish(board.command().args(command));
+        let all = format!("{}{}", ran.stdout, ran.stderr);
+        let times = all.matches("the board was recovered because").count();
+        assert_eq!(times, 1, "{command:?}: {all}");
+    }
+}
+
+#[test]
 fn board_without_its_journal_goes_on_from_the_state_file_with_its_id_and_seq() {
     let board = three_tasks();
     let id = board.document()["board_id"].clone();

@@ -444,7 +444,7 @@ fn file_of_tokens_that_cannot_be_trusted_lets_in_nobody_but_the_owner() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(asks(&text), 200, "as the advice says");
     assert_eq!(
-        server.log().matches("run `chmod 600` on it").count(),
+        server.log().matches("run `chmod 600 ").count(),
         2,
         "once for each: {}",
         server.log()
