@@ -14,6 +14,8 @@ use crate::private::{self, PrivateError};
 use crate::state::policy::Policy;
 
 pub const FILE: &str = "config.toml";
+/// Environment variable with the token of a server.
+pub(crate) const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
 const LARGEST: u64 = 64 * 1024;
 
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]

@@ -1,5 +1,5 @@
-//! Runs git as a process, for what its files do not say. Git then runs no hooks, fetches nothing,
-//! asks for no password and takes no lock. It is killed when it takes too long. What an agent wrote
+//! Runs git as a process, for what its files do not say. Git then runs no hooks and no filters,
+//! fetches nothing, asks for no password and takes no lock. It is killed when it takes too long. What an agent wrote
 //! is checked before it becomes an argument.
 
 use std::collections::HashSet;
@@ -14,10 +14,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Options against what agents may have written into the configuration, and against names that are
-/// patterns.
-const CAUTIOUS: [&str; 5] =
-    ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+use crate::config::TOKEN_VARIABLE;
+
+/// Options against a command that agents may have written into the configuration, and that git asks
+/// which files have changed.
+pub(crate) const NO_MONITOR: [&str; 2] = ["-c", "core.fsmonitor=false"];
+/// Options against hooks, and against names that are patterns.
+const CAUTIOUS: [&str; 3] = ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null"];
 /// Largest output that is read, in bytes.
 const OUTPUT: u64 = 4 << 20;
 /// Most files that one question is about.
@@ -62,7 +65,7 @@ impl<'a> Git<'a> {
             return None;
         }
         let named = files.into_iter().flatten().map(String::as_str);
-        let (code, text) = self.ask(status.into_iter().chain(named))?;
+        let (code, text) = self.ask_without(&self.filters()?, status.into_iter().chain(named))?;
         // Each entry is two letters, a space and the name.
         let names =
             text.split('\0').filter_map(|entry| entry.get(3..)).filter(|name| !name.is_empty());
@@ -123,14 +126,40 @@ impl<'a> Git<'a> {
             .then(|| text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
-    /// Exit code and output. It prints into a file, since what it leaves running would keep a pipe
-    /// open.
+    /// Settings of the commands through which git passes files that it reads or writes. The
+    /// repository's configuration names them, which agents can write to.
+    fn filters(&self) -> Option<Vec<String>> {
+        let names = r"^filter\..*\.(clean|smudge|process|required)$";
+        let (code, text) = self.ask(["config", "--name-only", "-z", "--get-regexp", names])?;
+        let names = text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
+        // Exit code 1 says that there are none.
+        (code <= 1).then(|| names.collect())
+    }
+
     fn ask<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
     ) -> Option<(i32, String)> {
+        self.ask_without(&[], arguments)
+    }
+
+    /// Exit code and output, with these settings empty. It prints into a file, since what it leaves running would keep a pipe
+    /// open.
+    fn ask_without<A: AsRef<OsStr>>(
+        &self,
+        settings: &[String],
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Option<(i32, String)> {
         let mut command = command(self.root);
+        if !settings.is_empty() {
+            command.env("GIT_CONFIG_COUNT", settings.len().to_string());
+        }
+        for (number, name) in settings.iter().enumerate() {
+            command.env(format!("GIT_CONFIG_KEY_{number}"), name);
+            command.env(format!("GIT_CONFIG_VALUE_{number}"), "");
+        }
         command
+            .args(NO_MONITOR)
             .args(CAUTIOUS)
             .args(arguments)
             .env("GIT_OPTIONAL_LOCKS", "0")
@@ -142,8 +171,8 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Git in `directory`. Variables of an outer git do not lead it elsewhere, and a signal typed to
-/// end this process does not end it halfway.
+/// Git in `directory`. Variables of an outer git do not lead it elsewhere, a signal typed to end
+/// this process does not end it halfway, and what the repository has it run gets no token.
 pub(crate) fn command(directory: &Path) -> Command {
     let mut command = Command::new("git");
     command
@@ -151,7 +180,8 @@ pub(crate) fn command(directory: &Path) -> Command {
         .arg(directory)
         .stdin(Stdio::null())
         .process_group(0)
-        .env("GIT_TERMINAL_PROMPT", "0");
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env_remove(TOKEN_VARIABLE);
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(name);
     }
@@ -315,6 +345,27 @@ mod tests {
             "a name is no pattern"
         );
         assert!(!mark.exists());
+    }
+
+    #[test]
+    fn filters_of_the_repository_are_not_run() {
+        let disk = Disk::new();
+        let mark = disk.0.path().join(".git/ran");
+        disk.write(".gitattributes", "*.txt filter=mine=x\n*.bin filter=long\n");
+        disk.run(&["add", ".gitattributes"]);
+        disk.run(&["commit", "--quiet", "-m", "attributes"]);
+        let touch = format!("touch '{}'; cat", mark.display());
+        for name in ["mine=x.clean", "mine=x.smudge", "long.process"] {
+            disk.run(&["config", &format!("filter.{name}"), &touch]);
+        }
+        disk.run(&["config", "filter.mine=x.required", "true"]);
+        disk.write("a.txt", "two");
+        disk.write("b.bin", "two");
+        let changed = Some(vec!["a.txt".to_owned(), "b.bin".to_owned()]);
+        assert_eq!(disk.git().uncommitted(None), changed);
+        assert!(!mark.exists(), "a filter was run");
+        disk.run(&["add", "a.txt"]);
+        assert!(mark.exists(), "git runs them when nothing keeps it from it");
     }
 
     #[test]

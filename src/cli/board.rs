@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Session, usage_error};
+use crate::config::TOKEN_VARIABLE;
 use crate::http::TOKEN_FILE;
 use crate::rpc::client::{Address, Client, Token};
 
@@ -80,8 +81,8 @@ fn token(file: Option<&Path>, address: &Address, board: &Path) -> Option<Token> 
         let text = read(file).unwrap_or_else(|error| usage_error(format!("--token-file: {error}")));
         return Some(checked(&text, &format!("--token-file: {}", file.display())));
     }
-    match env::var("CALLBOARD_TOKEN") {
-        Ok(text) if !text.is_empty() => Some(checked(&text, "CALLBOARD_TOKEN")),
+    match env::var(TOKEN_VARIABLE) {
+        Ok(text) if !text.is_empty() => Some(checked(&text, TOKEN_VARIABLE)),
         _ if address.is_loopback() => {
             read(&board.join(TOKEN_FILE)).ok().and_then(|text| Token::of(&text))
         }

@@ -29,6 +29,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::AUTO;
+use crate::config::TOKEN_VARIABLE;
 use crate::participant::directory::JOURNAL;
 pub(super) use client::Client;
 use entry::{Edited, Entry};
@@ -37,9 +38,6 @@ use hooks::Hooks;
 pub(super) use line::quoted;
 use line::{Choice, Line, text};
 pub(super) use report::Report;
-
-/// Environment variable in which clients find the token of `callboard serve`.
-const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
 
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ConnectArgs {

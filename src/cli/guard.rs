@@ -16,6 +16,8 @@ use super::hook::{Conversation, Scene};
 use super::print::{Page, Tone};
 use super::wording::Wording;
 use super::{Outcome, Session, usage_error};
+use crate::config::TOKEN_VARIABLE;
+use crate::git::NO_MONITOR;
 use crate::state::reservation::Hold;
 use crate::worktree::{Repository, Worktree};
 
@@ -97,10 +99,12 @@ fn staged(cwd: &Path) -> Vec<PathBuf> {
     text.split('\0').filter(|name| !name.is_empty()).map(|name| root.join(name)).collect()
 }
 
-/// The output of git. Without git or a repository this is a usage error: exit code 1 would say that
+/// The output of git, which runs nothing that the repository's configuration names. Without git or a repository this is a usage error: exit code 1 would say that
 /// a file is held.
 fn git(cwd: &Path, arguments: &[&str]) -> String {
-    match Command::new("git").args(arguments).current_dir(cwd).stdin(Stdio::null()).output() {
+    let mut git = Command::new("git");
+    git.args(NO_MONITOR).args(arguments).current_dir(cwd).stdin(Stdio::null());
+    match git.env_remove(TOKEN_VARIABLE).output() {
         Ok(output) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).into_owned()
         }

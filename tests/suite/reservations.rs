@@ -690,6 +690,26 @@ fn what_is_held_is_seen_by_any_name_and_while_the_state_file_is_edited() {
 }
 
 #[test]
+fn checking_what_is_staged_runs_nothing_that_the_repository_names() {
+    if !git_is_here() {
+        return;
+    }
+    let project = Project::new();
+    let one = project.one.clone();
+    let mark = one.join(".git/ran");
+    let touch = format!("touch '{}'; false", mark.display());
+    for name in ["core.fsmonitor", "diff.external", "filter.x.clean", "diff.x.textconv"] {
+        project.git(&one, &["config", name, &touch]);
+    }
+    fs::write(one.join(".git/info/attributes"), "* filter=x diff=x\n").unwrap();
+    fs::write(one.join("src/lexer.rs"), "changed").unwrap();
+    let checked = project.callboard(&one, &["guard", "--staged"]);
+    assert!(checked.status.success() && !mark.exists(), "{checked:?}");
+    project.git(&one, &["status"]);
+    assert!(mark.exists(), "git runs it when nothing keeps it from it");
+}
+
+#[test]
 fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     if !git_is_here() {
         return;
