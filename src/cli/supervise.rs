@@ -6,6 +6,9 @@
 //! SIGKILL, and all that was started is ended. As the reaper of its descendants (a child
 //! subreaper), it also finds those that left the process group or the session.
 
+mod limits;
+mod usage;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
@@ -27,6 +30,9 @@ use rustix::process::{
 use serde::{Deserialize, Serialize};
 
 use super::Outcome;
+pub(super) use limits::Limits;
+use usage::Meter;
+pub(super) use usage::Usage;
 
 /// Time that processes get to end after they were asked to.
 const GRACE: Duration = Duration::from_secs(3);
@@ -55,6 +61,7 @@ pub(super) struct Assignment {
     /// Lock file, locked until nothing of the command is left that can be ended, so that whoever
     /// follows a killed worker waits for that. None if it could not be created.
     pub lock: Option<PathBuf>,
+    pub limits: Limits,
     /// Text for the command's standard input.
     pub input: String,
 }
@@ -70,9 +77,17 @@ pub(super) enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
-    Started { pid: u32 },
-    NotStarted { reason: String },
-    Busy { reason: String },
+    Started {
+        pid: u32,
+    },
+    NotStarted {
+        reason: String,
+    },
+    Busy {
+        reason: String,
+    },
+    /// Comes before the end.
+    Used(Usage),
     Ended(Exit),
 }
 
@@ -134,10 +149,12 @@ pub(super) fn run() -> Outcome {
     };
     let command = Pid::from_child(&child);
     tell(&socket, &Report::Started { pid: child.id() });
+    let meter = Meter::start()?;
     feed(child, assignment.input)?;
     thread::Builder::new().name("orders".into()).spawn(move || obey(&given, command))?;
     let exit = reap(command);
     end_rest();
+    tell(&socket, &Report::Used(meter.most()));
     tell(&socket, &Report::Ended(exit));
     Ok(ExitCode::SUCCESS)
 }
@@ -197,7 +214,7 @@ fn start(assignment: &Assignment) -> io::Result<Child> {
     };
     let mut command = Command::new(program);
     command.args(arguments).envs(&assignment.environment).current_dir(&assignment.directory);
-    command.stdin(Stdio::piped()).process_group(0).spawn()
+    assignment.limits.start(command.stdin(Stdio::piped()).process_group(0))
 }
 
 /// Writes the input on a thread, because a command need not read it.

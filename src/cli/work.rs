@@ -2,6 +2,7 @@
 //! command for each, retry where that may help, and save their progress on the board, so that an
 //! interruption loses nothing.
 
+mod again;
 mod breaker;
 mod bundle;
 mod checkout;
@@ -32,6 +33,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
+use super::connect::quoted;
 use super::print::Page;
 use super::{
     Outcome, REFUSED, Session, place_of_subcommand, plan_files, runtime, supervise, usage_error,
@@ -45,6 +47,7 @@ use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, ParticipantId, TaskId, WorkflowId};
 use crate::state::refusal::Refusal;
 use crate::state::workflow::{Budget, Spent};
+use again::Again;
 use bundle::Handed;
 use checkout::{Before, Checkout};
 use ledger::Ledger;
@@ -57,6 +60,8 @@ use worker::Worker;
 const NAMED: usize = 10;
 /// Names for a workflow that are tried before the worker gives up.
 const NAMES: u32 = 10_000;
+/// Least memory, in bytes, that a process may be limited to: with less, none starts.
+const LEAST_MEMORY: u64 = 16 << 20;
 /// Exit code after a second signal.
 const INTERRUPTED: u8 = 130;
 
@@ -68,6 +73,7 @@ Input of the command:
                     CALLBOARD_TASK_PATH, CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and \
                     CALLBOARD_WORKFLOW.
   COORDINATION_DIR is the board's directory.
+  CALLBOARD_TOKEN, the token of a server, is taken out unless --pass-token is given.
 
 Output of the command:
   Exit code 0 completes the task with what was printed.
@@ -108,7 +114,10 @@ Worktrees, with --worktree:
   What a dead worker left is kept as refs/callboard/left/AGENT/TIME.
   Where git cannot keep all of it, as with a repository inside the worktree, the whole worktree \
                     becomes worktrees/AGENT.left-N, and the agent gets a new one.
-  The repository's hooks do not run for any of it: an agent may have written them.
+  The repository's hooks and its file system monitor do not run for any of it: an agent may have \
+                    written them.
+  Filters that its configuration names (such as Git LFS) do run where a task's files are committed \
+                    or set back, because the files would be wrong without them.
   Commits of a task's dependencies are not merged into its branch: each task names its commit in \
                     its result, and the command merges what it builds on.
 
@@ -145,6 +154,10 @@ pub(super) struct Arguments {
     /// Continue the workflow that --workflow names
     #[arg(long = "continue", requires = "workflow")]
     continued: bool,
+    /// Retry all tasks that this workflow's agents failed; with --continue, a failed task whose own
+    /// path --scope names is retried without it
+    #[arg(long, requires = "continued")]
+    retry_failed: bool,
     /// Number of times that an agent retries a task before it leaves it to others; at most 1 after
     /// a timeout
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
@@ -156,6 +169,9 @@ pub(super) struct Arguments {
     /// Longest time for one try, such as 90s, 15m or 2h
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
+    /// Time after which a try without --timeout is pointed out; an option for tests
+    #[arg(long, hide = true, value_name = "TIME", default_value = "10m", value_parser = time)]
+    long_after: Duration,
     /// Number of tokens that the workflow may use in all, as the command's last line reports them
     #[arg(long, value_name = "N")]
     token_budget: Option<u64>,
@@ -182,6 +198,15 @@ pub(super) struct Arguments {
     worktree: bool,
     #[command(flatten)]
     bundle: bundle::Wanted,
+    /// Most memory of each process of the command, such as 512M or 2G; on Linux
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory_limit: Option<u64>,
+    /// Most files that each process of the command may have open
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..))]
+    open_files: Option<u64>,
+    /// Give the command CALLBOARD_TOKEN, which it does not get otherwise
+    #[arg(long)]
+    pass_token: bool,
     /// Print what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -201,6 +226,16 @@ fn time(text: &str) -> Result<Duration, String> {
     } else {
         Ok(time)
     }
+}
+
+/// Parses a number of bytes: `1000000000`, `512M`, `2G`.
+fn size(text: &str) -> Result<u64, String> {
+    let units = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
+    let unit = units.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, *bits)));
+    let (number, bits) = unit.unwrap_or((text, 0));
+    let number = number.parse::<u64>().map_err(|_| "write it as 512M or 2G".to_owned())?;
+    let bytes = number.checked_mul(1 << bits).ok_or("that is more than can be counted")?;
+    if bytes < LEAST_MEMORY { Err("at least 16M".to_owned()) } else { Ok(bytes) }
 }
 
 pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
@@ -334,6 +369,11 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
         })
         .await?;
     let workflow = name(session, arguments, &handle).await?;
+    let retried = if arguments.continued {
+        again(arguments, &known(&handle, &workflow).await?).tasks(&handle).await?
+    } else {
+        Vec::new()
+    };
     let agents: Vec<_> = ids(&workflow, arguments.agents).iter().map(ToString::to_string).collect();
     let first: Vec<_> =
         tasks.drain(..).map(|(id, title)| json!({"task": id, "title": title})).collect();
@@ -341,12 +381,17 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
         "dry_run": true, "command": command, "directory": session.cwd.to_string_lossy(), "workflow": workflow, "agents": agents,
         "scope": arguments.scope, "ready": total, "first": first, "worktree": arguments.worktree,
         "retries": arguments.retries, "backoff_seconds": arguments.backoff.as_secs_f64(), "bundle": handed.news(),
+        "retried": retried,
     });
     session.show(&plan, |page: &mut Page| {
         page.line(format_args!("would run {command:?} in {}", session.cwd.display()));
         page.line(format_args!("as {}, {} tasks ready", agents.join(", "), total));
         if let Some(news) = handed.news() {
             page.line(news.sentence());
+        }
+        if !retried.is_empty() {
+            let ids: Vec<_> = retried.iter().map(TaskId::as_str).collect();
+            page.line(format_args!("would retry what failed: {}", show::named(&ids)));
         }
         for task in &first {
             page.line(format_args!(
@@ -395,15 +440,23 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         retries: arguments.retries,
         backoff: arguments.backoff,
         timeout: arguments.timeout,
+        long_after: arguments.long_after,
         max_tasks: arguments.max_tasks,
         continue_on_error: arguments.continue_on_error,
+        pass_token: arguments.pass_token,
+        limits: supervise::Limits {
+            memory: arguments.memory_limit,
+            open_files: arguments.open_files,
+        },
         breaker: arguments.breaker,
         handed,
     };
+    let ledger = Ledger::new(execution, &fingerprint, all.len());
     let shop = Rc::new(Shop {
         handle,
         workflow,
-        ledger: RefCell::new(Ledger::new(execution, &fingerprint, all.len())),
+        set_aside: RefCell::new(ledger.set_aside().into()),
+        ledger: RefCell::new(ledger),
         settings,
         show,
         stop,
@@ -427,6 +480,9 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         workers.push(Worker { agent, checkout, shop, begun: RefCell::default() });
     }
     begin(&shop, arguments).await?;
+    if let Some(known) = known.as_ref().filter(|_| arguments.continued) {
+        again(arguments, known).retry(&shop.handle, &shop.show).await?;
+    }
     tokio::task::spawn_local(listen(Rc::clone(&shop)));
     if let Err(error) = log::sweep(session.dir()) {
         tracing::warn!(%error, "old logs stay");
@@ -465,7 +521,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
             failed = failed.or(Some(error));
         }
     }
-    let is_well = end(&shop, arguments, start.elapsed()).await?;
+    let is_well = end(session, &shop, arguments, start.elapsed()).await?;
     match failed {
         Some(error) => Err(error),
         None => Ok(exit_code(&shop, is_well)),
@@ -668,6 +724,14 @@ async fn register(
     Ok(())
 }
 
+/// What is retried of the workflow that `known` describes.
+fn again<'a>(arguments: &'a Arguments, known: &Value) -> Again<'a> {
+    Again {
+        scope: arguments.scope.as_deref(),
+        failed_by: arguments.retry_failed.then(|| agents_of(known)),
+    }
+}
+
 /// The caller for what the person who starts the work decides, such as the budget.
 fn person() -> Caller {
     Caller { agent: AgentChoice::Named(AgentId::trusted(HUMAN)), ..Caller::default() }
@@ -682,6 +746,7 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
             .time_budget
             .map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
     };
+    shop.find_pending().await?;
     let mut saving = shop.saving(None, None, Spent::default());
     if !budget.is_empty() {
         saving["budget"] = serde_json::to_value(budget)?;
@@ -715,11 +780,9 @@ async fn listen(shop: Rc<Shop>) {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        let text = match level {
-            Urgency::Finish => "asked to; what runs comes to its end, once more ends it",
-            _ => "asked to, at once",
-        };
-        shop.stop(level, text, true);
+        let text = "it was asked to stop".to_owned();
+        let hint = Some("what runs comes to its end; a second signal ends it");
+        shop.stop_for(level, Reason { text, hint, is_good: true });
     }
     select! {
         _ = interrupt.recv() => {}
@@ -734,7 +797,13 @@ fn fingerprint(command: &[String]) -> String {
 }
 
 /// Saves and prints what was done and what remains. False if nothing is left but failures.
-async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Result<bool> {
+async fn end(
+    session: &Session,
+    shop: &Shop,
+    arguments: &Arguments,
+    took: Duration,
+) -> anyhow::Result<bool> {
+    shop.find_pending().await?;
     let status = shop.call(&person(), "get_status", json!({"scope": arguments.scope})).await?;
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let (tasks, queue) = (&status["tasks"], &status["queue"]);
@@ -745,17 +814,25 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         held: number(&tasks["claimed"]) + number(&tasks["in_progress"]),
         failed: number(&tasks["failed"]),
     };
-    let is_left =
-        remaining.ready + remaining.blocked + remaining.waiting_retry + remaining.held > 0;
-    let parked = status["needs_attention"].as_array().map_or(0, Vec::len) as u64
-        + shop.ledger.borrow().tally.parked;
+    let can_go_on = remaining.ready + remaining.waiting_retry + remaining.held > 0;
+    let is_left = can_go_on || remaining.blocked > 0;
+    let failed: Vec<_> = status["needs_attention"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|parked| parked["task"].as_str())
+        .collect();
+    let parked = failed.len() as u64 + shop.ledger.borrow().tally.parked;
     if shop.is_spent.get() && !is_left && parked == 0 {
         let text = "nothing is left to do, and the workflow's budget is spent".to_owned();
-        shop.reason.replace(Some(Reason { text, is_good: true }));
+        shop.reason.replace(Some(Reason { text, hint: None, is_good: true }));
     }
     let reason = shop.reason.borrow().clone();
-    let mut reason =
-        reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
+    let nothing = Reason { text: "nothing is left to do".to_owned(), hint: None, is_good: true };
+    let mut reason = reason.unwrap_or(nothing);
+    if reason.is_good && !is_left && !failed.is_empty() {
+        reason.text = format!("nothing is left to do but what failed: {}", show::named(&failed));
+    }
     // The same command line would stop at once.
     let needs_budget = shop.is_spent.get() && is_left;
     if needs_budget {
@@ -765,13 +842,24 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
     }
     let finished = reason.is_good && !is_left && parked == 0;
     forget_lost(shop).await?;
-    shop.ledger.borrow_mut().phase(
-        if is_left { "executing" } else { "finished" },
-        if finished { "completed" } else { "stopped" },
-    );
+    let (phase, state) = match (is_left, failed.is_empty()) {
+        (true, _) => ("executing", "stopped"),
+        (false, false) => ("failed", "failed"),
+        (false, true) => ("finished", if finished { "completed" } else { "stopped" }),
+    };
+    shop.ledger.borrow_mut().phase(phase, state);
     let saved =
         shop.call(&person(), "save_checkpoint", shop.saving(None, None, Spent::default())).await?;
     let tally = shop.ledger.borrow().tally.clone();
+    let retries = !failed.is_empty() && (tally.parked > 0 || !can_go_on);
+    let next = ((is_left || retries) && !needs_budget).then(|| {
+        let goes_on = continuing(&shop.workflow);
+        if !retries {
+            return goes_on;
+        }
+        let ids: Vec<_> = failed.iter().map(|id| quoted(id)).collect();
+        format!("{} && {goes_on}", session.wording.line(&format!("retry {}", ids.join(" "))))
+    });
     let summary = Summary {
         workflow: shop.workflow.clone(),
         reason: reason.text,
@@ -782,7 +870,7 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         remaining,
         spent: serde_json::from_value(saved["spent"].clone()).unwrap_or_default(),
         budget_left: serde_json::from_value(saved["remaining"].clone()).unwrap_or_default(),
-        next: (is_left && !needs_budget).then(|| continuing(&shop.workflow)),
+        next,
     };
     if finished && arguments.workflow.is_none() {
         // The workflow was given no name to come back to, and nothing is left to come back for.

@@ -2,10 +2,13 @@
 //! worker.
 
 mod bundles;
+mod closing;
 mod endings;
 mod failures;
+mod interrupted;
 mod leftovers;
 mod resuming;
+mod state;
 mod worktrees;
 
 use std::fs;

@@ -7,9 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::bundle::{self, Bundles};
 use crate::cli::bundle::{pairs, setting};
+use crate::cli::read_input;
 use crate::participant::CallError;
 use crate::participant::board_time;
 use crate::state::bundle::{Asked, Content, Loaded, Problem, Told};
+use crate::state::time::Timestamp;
 
 #[derive(Args)]
 pub(super) struct Wanted {
@@ -19,6 +21,24 @@ pub(super) struct Wanted {
     /// Directory of the bundles [default: the board's `bundles`]
     #[arg(long, value_name = "DIR", requires = "state_scope", help_heading = "Bundle")]
     state_dir: Option<PathBuf>,
+    /// Refine the bundle by this text first: a new one, with what the command is to do better
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        requires = "state_scope",
+        help_heading = "Bundle"
+    )]
+    state_refine_text: Option<String>,
+    /// File with the text for --state-refine-text; `-` reads standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "state_refine_text",
+        requires = "state_scope",
+        help_heading = "Bundle"
+    )]
+    state_refine_file: Option<String>,
     /// Id of the model, overriding the bundle's
     #[arg(long, value_name = "ID", env = MODEL_ID, hide_env_values = true, help_heading = "Bundle")]
     model_id: Option<String>,
@@ -45,8 +65,30 @@ pub(super) struct Handed {
     content: Content,
 }
 
+impl Wanted {
+    /// Saves the bundle that the text makes of the newest one, if a text is given.
+    fn refine(
+        &self,
+        bundles: &Bundles,
+        scope: &str,
+        now: Timestamp,
+        dry_run: bool,
+    ) -> Result<(), CallError> {
+        let of_file = || self.state_refine_file.as_deref().map(read_input);
+        let Some(text) = self.state_refine_text.clone().or_else(of_file) else { return Ok(()) };
+        let asked = Asked::Refine {
+            scope: Some(scope.to_owned()),
+            change: Content::default(),
+            text: Some(text),
+            prev_sha: None,
+            dry_run,
+        };
+        bundles.answer(&asked, now).map(drop).map_err(CallError::Refused)
+    }
+}
+
 impl Handed {
-    /// Loads the newest sound bundle. Damaged ones are skipped and, unless it is a `dry_run`, moved
+    /// Refines the bundle if that is asked for, and loads the newest sound bundle. Damaged ones are skipped and, unless it is a `dry_run`, moved
     /// aside.
     pub(super) fn load(board: &Path, wanted: &Wanted, dry_run: bool) -> Result<Self, CallError> {
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
@@ -61,15 +103,14 @@ impl Handed {
             None => None,
             Some(scope) => {
                 let dir = wanted.state_dir.clone().unwrap_or_else(|| board.join(bundle::DIRECTORY));
+                let bundles = Bundles::at(&dir);
+                wanted.refine(&bundles, scope, board_time(board), dry_run)?;
                 let asked = Asked::Load {
                     scope: Some(scope.clone()),
                     content: Content::default(),
                     dry_run,
                 };
-                match Bundles::at(&dir)
-                    .answer(&asked, board_time(board))
-                    .map_err(CallError::Refused)?
-                {
+                match bundles.answer(&asked, board_time(board)).map_err(CallError::Refused)? {
                     Told::Loaded(loaded) => Some(*loaded),
                     _ => None,
                 }

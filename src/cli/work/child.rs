@@ -17,7 +17,10 @@ use tokio::select;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::output::{self, Output, Printed, Stream};
-use crate::cli::supervise::{Assignment, Exit, Order, RUN, Report, descendants, parent_of_living};
+use crate::cli::supervise::{
+    Assignment, Exit, Order, RUN, Report, Usage, descendants, parent_of_living,
+};
+use crate::config::TOKEN_VARIABLE;
 
 const CHUNK: usize = 64 << 10;
 /// Time that output may still arrive after nothing of the command is left.
@@ -35,6 +38,7 @@ pub(super) struct Child {
     /// The supervisor has sent its last report.
     is_over: bool,
     end: Option<End>,
+    used: Usage,
     out_open: bool,
     err_open: bool,
     linger_until: Option<Instant>,
@@ -67,13 +71,18 @@ pub(super) enum Happened {
 }
 
 impl Child {
-    pub(super) async fn start(assignment: &Assignment) -> io::Result<Self> {
+    /// Starts the supervisor. Neither it nor the command gets the token of a server, unless
+    /// `pass_token`.
+    pub(super) async fn start(assignment: &Assignment, pass_token: bool) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
         let mut command = Command::new(own_program());
         // It is in a group of its own from the start: a Ctrl-C typed before it has a session must
         // not end it.
         command.arg("supervise").stdin(Stdio::from(OwnedFd::from(theirs))).process_group(0);
+        if !pass_token {
+            command.env_remove(TOKEN_VARIABLE);
+        }
         let mut process =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(false).spawn()?;
         let (read, mut orders) = UnixStream::from_std(ours)?.into_split();
@@ -91,6 +100,7 @@ impl Child {
             orders,
             is_over: false,
             end: None,
+            used: Usage::default(),
             out_open: true,
             err_open: true,
             linger_until: None,
@@ -133,6 +143,7 @@ impl Child {
                         Ok(Report::Started { pid }) => return Happened::Started { pid },
                         Ok(Report::NotStarted { reason }) => self.end = Some(End::NotStarted { reason }),
                         Ok(Report::Busy { reason }) => self.end = Some(End::Busy { reason }),
+                        Ok(Report::Used(used)) => self.used = used,
                         Ok(Report::Ended(exit)) => self.end = Some(End::Exit(exit)),
                         Err(_) => {}
                     }
@@ -145,6 +156,11 @@ impl Child {
             () = until(linger), if linger.is_some() => (self.out_open, self.err_open) = (false, false),
         }
         Happened::Output
+    }
+
+    /// What the run has used at most; known when it is over.
+    pub(super) fn used(&self) -> Usage {
+        self.used
     }
 
     /// How the run ended; to be called after [`Happened::Over`]. Nothing of it is left.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::breaker::Breaker;
 use super::failure::Failure;
 use super::output::first_bytes;
+use crate::cli::supervise::Usage;
 use crate::ops::input::depth;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
@@ -20,6 +21,10 @@ const COMPLETED_NAMED: usize = 300;
 /// Bytes that commands may keep by checkpoints, for all agents together.
 const KEPT_BYTES: usize = 32_000;
 const LAST_ERROR: usize = 500;
+/// Most tasks whose artifacts the state names, the newest.
+const ARTIFACTS_KEPT: usize = 50;
+/// Fields of the tally that are not summed up: the most of any try.
+const PEAKS: [&str; 2] = ["peak_memory_bytes", "peak_open_files"];
 /// Bytes of a whole state as it is saved; the board adds the rest of what it allows.
 const STATE_BYTES: usize = limit::CHECKPOINT.max - 2_048;
 /// Levels of nesting in the state above what a command keeps.
@@ -30,6 +35,8 @@ pub(super) struct Ledger {
     pub state: ExecutionState,
     pub breaker: Breaker,
     pub tally: Tally,
+    /// Metrics of the workflow when this process began.
+    before: Map<String, Value>,
     agents: usize,
     /// Time that all tries took, and whole seconds of it that the workflow was charged for,
     /// rounded up.
@@ -53,6 +60,9 @@ pub(super) struct Tally {
     pub tokens: u64,
     pub calls: u64,
     pub writes_saved: u64,
+    /// Most memory that the processes of one try had, and most files that they had open.
+    pub peak_memory_bytes: u64,
+    pub peak_open_files: u64,
 }
 
 /// Where an agent stands.
@@ -75,6 +85,9 @@ pub(super) struct Persona {
     pub task: Option<TaskId>,
     #[serde(default)]
     pub task_attempt: u32,
+    /// Workers that died while they ran `task_attempt`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deaths: u32,
     /// Object that the command keeps by a marked line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Value>,
@@ -88,6 +101,19 @@ pub(super) enum PersonaStatus {
     Running,
     /// Waiting between two tries.
     Waiting,
+    /// The task was given back because the work stopped: it is to be done next, and its tries go
+    /// on where they were.
+    Interrupted,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl PersonaStatus {
+    pub(super) fn is_at_work(self) -> bool {
+        matches!(self, Self::Running | Self::Waiting)
+    }
 }
 
 impl Persona {
@@ -114,6 +140,7 @@ impl Ledger {
         let breaker =
             state.metrics.get(BREAKER).and_then(|value| serde_json::from_value(value.clone()).ok());
         let mut ledger = Self {
+            before: state.metrics.clone(),
             state,
             breaker: Breaker::of(command, breaker),
             tally: Tally::default(),
@@ -142,10 +169,32 @@ impl Ledger {
         let agents = self.state.persona_states.keys().map(AgentId::trusted);
         let at = |agent: AgentId| {
             let persona = self.persona(&agent);
-            let task = persona.task.filter(|_| persona.status != PersonaStatus::Idle)?;
+            let task = persona.task.filter(|_| persona.status.is_at_work())?;
             Some((agent, task, persona.task_attempt))
         };
         agents.filter_map(at).collect()
+    }
+
+    /// Tasks that were begun, or about to be, when the work stopped.
+    pub(super) fn set_aside(&self) -> Vec<TaskId> {
+        let agents = self.state.persona_states.keys().map(AgentId::trusted);
+        let personas = agents.map(|agent| self.persona(&agent));
+        personas
+            .filter(|persona| persona.status != PersonaStatus::Idle)
+            .filter_map(|persona| persona.task)
+            .collect()
+    }
+
+    fn is_interrupted(&self, task: &TaskId) -> bool {
+        self.agents_interrupted_at(task).next().is_some()
+    }
+
+    fn agents_interrupted_at(&self, task: &TaskId) -> impl Iterator<Item = AgentId> {
+        let agents = self.state.persona_states.keys().map(AgentId::trusted);
+        agents.filter(|agent| {
+            let persona = self.persona(agent);
+            persona.status == PersonaStatus::Interrupted && persona.task.as_ref() == Some(task)
+        })
     }
 
     pub(super) fn put(&mut self, agent: &AgentId, persona: &Persona) {
@@ -169,27 +218,58 @@ impl Ledger {
         attempt: u32,
         now: Timestamp,
     ) -> (u32, Spent) {
-        let (mut persona, goes_on) = (self.persona(agent), self.goes_on(agent, task, attempt));
-        if !persona.is_at(task, attempt) {
-            persona = Persona { tokens_used: persona.tokens_used, ..Persona::default() };
-            self.state.retry_counts.remove(task.as_str());
+        let goes_on = self.goes_on(agent, task, attempt);
+        let mut persona = self.persona_at(agent, task, attempt);
+        for other in self.agents_interrupted_at(task).collect::<Vec<_>>() {
+            let idle = Persona { status: PersonaStatus::Idle, ..self.persona(&other) };
+            self.put(&other, &idle);
         }
         if !goes_on {
             persona.current_attempt += 1;
             self.tally.tries += 1;
         }
         self.tally.recovered += u64::from(goes_on);
+        persona.deaths += u32::from(goes_on);
         persona.last_updated = now;
         persona.status = PersonaStatus::Running;
         persona.recovery_applied = goes_on;
-        persona.task = Some(task.clone());
-        persona.task_attempt = attempt;
-        let pending = &mut self.state.pending_tasks;
-        if !pending.iter().any(|one| one == task.as_str()) {
-            pending.push(task.to_string());
-        }
         self.put(agent, &persona);
         (persona.current_attempt, Spent { attempts: u64::from(!goes_on), ..Spent::default() })
+    }
+
+    /// The agent's persona for an attempt. If the attempt is new, tries that failed before an
+    /// interruption count, and others do not.
+    fn persona_at(&mut self, agent: &AgentId, task: &TaskId, attempt: u32) -> Persona {
+        let persona = self.persona(agent);
+        if persona.is_at(task, attempt) {
+            return persona;
+        }
+        if !self.is_interrupted(task) {
+            self.state.retry_counts.remove(task.as_str());
+        }
+        let failed = self.state.retry_counts.get(task.as_str()).copied().unwrap_or_default();
+        Persona {
+            tokens_used: persona.tokens_used,
+            current_attempt: u32::try_from(failed).unwrap_or(u32::MAX),
+            task: Some(task.clone()),
+            task_attempt: attempt,
+            ..Persona::default()
+        }
+    }
+
+    /// Records that the agent gives the task back because the work stops.
+    pub(super) fn interrupted(
+        &mut self,
+        agent: &AgentId,
+        task: &TaskId,
+        attempt: u32,
+        now: Timestamp,
+    ) {
+        let persona = self.persona_at(agent, task, attempt);
+        self.put(agent, &persona);
+        self.ended(agent, task, false, now);
+        let persona = Persona { status: PersonaStatus::Interrupted, ..self.persona(agent) };
+        self.put(agent, &persona);
     }
 
     /// Records the end of a try, which used `tokens` and has `took` of its time uncharged.
@@ -249,8 +329,35 @@ impl Ledger {
             self.state.step += 1;
             self.state.retry_counts.remove(task.as_str());
         }
-        self.state.pending_tasks.retain(|pending| pending != task.as_str());
+        if done {
+            self.no_longer_pending(task);
+        }
         self.put(agent, &persona);
+    }
+
+    pub(super) fn no_longer_pending(&mut self, task: &TaskId) {
+        self.state.pending_tasks.retain(|pending| pending != task.as_str());
+    }
+
+    /// Keeps the most that any try has used.
+    pub(super) fn used(&mut self, used: Usage) {
+        let tally = &mut self.tally;
+        tally.peak_memory_bytes = tally.peak_memory_bytes.max(used.memory_bytes);
+        tally.peak_open_files = tally.peak_open_files.max(used.open_files);
+    }
+
+    /// Keeps what work on a task has left; of many tasks, the newest.
+    pub(super) fn leaves(&mut self, task: &TaskId, left: Map<String, Value>) {
+        let artifacts = &mut self.state.artifacts;
+        artifacts.shift_remove(task.as_str());
+        if !left.is_empty() {
+            artifacts.insert(task.to_string(), Value::Object(left));
+        }
+        while artifacts.len() > ARTIFACTS_KEPT
+            && let Some(oldest) = artifacts.keys().next().cloned()
+        {
+            artifacts.shift_remove(&oldest);
+        }
     }
 
     /// Takes a task off the completed ones, because its completion was refused.
@@ -259,6 +366,8 @@ impl Ledger {
         if let Some(place) = done.iter().rposition(|one| one == task.as_str()) {
             done.remove(place);
             self.state.step = self.state.step.saturating_sub(1);
+            self.state.artifacts.shift_remove(task.as_str());
+            self.tally.done = self.tally.done.saturating_sub(1);
         }
     }
 
@@ -290,6 +399,7 @@ impl Ledger {
 
     /// The state as it is to be saved, shortened if it is too large.
     pub(super) fn snapshot(&mut self) -> Value {
+        self.measure();
         let breaker = serde_json::to_value(&self.breaker).unwrap_or_default();
         self.state.metrics.insert(BREAKER.to_owned(), breaker);
         let mut saved = self.state.clone();
@@ -299,10 +409,20 @@ impl Ledger {
         serde_json::to_value(&saved).unwrap_or_default()
     }
 
-    /// Adds one to a metric that counts over all processes of the workflow.
-    pub(super) fn count(&mut self, metric: &str) {
-        let count = self.state.metrics.get(metric).and_then(Value::as_u64).unwrap_or_default();
-        self.state.metrics.insert(metric.to_owned(), Value::from(count + 1));
+    /// What all processes of the workflow have done: what was known when this one began, and what
+    /// it has done since.
+    fn measure(&mut self) {
+        let Ok(Value::Object(counted)) = serde_json::to_value(&self.tally) else { return };
+        for (name, count) in counted {
+            let before = self.before.get(&name).and_then(Value::as_u64).unwrap_or_default();
+            let count = count.as_u64().unwrap_or_default();
+            let whole = if PEAKS.contains(&name.as_str()) {
+                before.max(count)
+            } else {
+                before.saturating_add(count)
+            };
+            self.state.metrics.insert(name, Value::from(whole));
+        }
     }
 }
 

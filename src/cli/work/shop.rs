@@ -1,7 +1,7 @@
 //! What the agents of one worker process share: the board, the workflow's ledger, and when to stop.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,8 +12,11 @@ use tokio::time::Instant;
 use super::bundle::Handed;
 use super::ledger::Ledger;
 use super::show::{Event, Show};
+use crate::cli::supervise::Limits;
 use crate::participant::board_time;
 use crate::participant::{CallError, Caller, Handle};
+use crate::state::State;
+use crate::state::claim::in_scope;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::time::Timestamp;
 use crate::state::workflow::Spent;
@@ -21,6 +24,9 @@ use crate::state::workflow::Spent;
 /// Pauses, in milliseconds, between calls that fail because the board cannot be used; then the
 /// worker gives up.
 const PAUSES: [u64; 6] = [100, 300, 1_000, 3_000, 5_000, 10_000];
+
+/// Most tasks that are left and that the workflow's state names.
+const PENDING_NAMED: usize = 100;
 
 /// How urgently to stop, from not at all to at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,8 +49,12 @@ pub(super) struct Settings {
     pub retries: u32,
     pub backoff: Duration,
     pub timeout: Option<Duration>,
+    /// A try that nothing limits is pointed out when it has taken so long.
+    pub long_after: Duration,
     pub max_tasks: Option<u32>,
     pub continue_on_error: bool,
+    pub pass_token: bool,
+    pub limits: Limits,
     pub breaker: u32,
     pub handed: Handed,
 }
@@ -59,6 +69,8 @@ pub(super) struct Shop {
     /// The first reason to stop.
     pub reason: RefCell<Option<Reason>>,
     pub taken: Cell<u32>,
+    /// Tasks that an interruption has left, to be gone on with before others are claimed.
+    pub set_aside: RefCell<VecDeque<TaskId>>,
     /// Number of claims in progress.
     pub claiming: Cell<u32>,
     /// Distinguishes the batches of this process from those of others.
@@ -79,6 +91,8 @@ pub(super) struct Shop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reason {
     pub text: String,
+    /// What can be done about it while the work goes on.
+    pub hint: Option<&'static str>,
     /// Everything went as it was asked for.
     pub is_good: bool,
 }
@@ -238,7 +252,10 @@ impl Shop {
     }
 
     pub(super) fn stop(&self, urgency: Urgency, text: impl Into<String>, is_good: bool) {
-        let text = text.into();
+        self.stop_for(urgency, Reason { text: text.into(), hint: None, is_good });
+    }
+
+    pub(super) fn stop_for(&self, urgency: Urgency, why: Reason) {
         self.stop.send_if_modified(|level| {
             let rises = urgency > *level;
             *level = urgency.max(*level);
@@ -246,8 +263,9 @@ impl Shop {
         });
         let mut reason = self.reason.borrow_mut();
         if reason.is_none() {
-            self.show.tell(&Event::Stopping { reason: &text });
-            *reason = Some(Reason { text, is_good });
+            let is_last = why.hint.is_none() && self.running.borrow().is_empty();
+            self.show.tell(&Event::Stopping { reason: &why.text, hint: why.hint, is_last });
+            *reason = Some(why);
         }
     }
 
@@ -305,6 +323,38 @@ impl Shop {
         }
     }
 
+    /// The next task that an interruption has left and that is to be done here.
+    pub(super) async fn next_set_aside(&self) -> Result<Option<TaskId>, CallError> {
+        loop {
+            let Some(task) = self.set_aside.borrow_mut().pop_front() else { return Ok(None) };
+            let (id, scope) = (task.clone(), self.settings.scope.clone());
+            let looked = move |state: &State| {
+                state.is_ready(&id)
+                    && state.task(&id).is_some_and(|task| in_scope(task, scope.as_deref()))
+            };
+            if self.handle.look(looked).await? {
+                return Ok(Some(task));
+            }
+        }
+    }
+
+    /// Notes which tasks are left for the workflow, whoever works on them.
+    pub(super) async fn find_pending(&self) -> Result<(), CallError> {
+        let scope = self.settings.scope.clone();
+        let looked = move |state: &State| {
+            let left = state.tasks().filter(|task| {
+                task.status.is_unfinished()
+                    && task.run.is_none()
+                    && in_scope(task, scope.as_deref())
+                    && !state.is_parent(&task.id)
+            });
+            left.take(PENDING_NAMED).map(|task| task.id.to_string()).collect()
+        };
+        let pending = self.handle.look(looked).await?;
+        self.ledger.borrow_mut().state.pending_tasks = pending;
+        Ok(())
+    }
+
     pub(super) fn tell_problem(&self, problem: Option<String>) {
         if let Some(message) = problem {
             self.show.tell(&Event::Problem { message: &message });
@@ -325,7 +375,7 @@ impl Shop {
         &self,
         agents: Vec<AgentId>,
     ) -> Result<BTreeMap<AgentId, Vec<Held>>, CallError> {
-        let of = move |state: &crate::state::State| {
+        let of = move |state: &State| {
             let held = |agent: &AgentId| {
                 let tasks =
                     state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();

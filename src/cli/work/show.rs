@@ -40,6 +40,10 @@ pub(super) enum Event<'e> {
     Bundle(News<'e>),
     /// The file of a plan is not what was imported.
     PlanFile(&'e PlanFile),
+    /// Failed tasks that are available again, as the person asked.
+    Again {
+        tasks: &'e [TaskId],
+    },
     /// A task that was held before an interruption.
     TakenUp {
         agent: &'e AgentId,
@@ -58,6 +62,20 @@ pub(super) enum Event<'e> {
         r#try: u32,
         pid: u32,
         log: String,
+    },
+    /// A try without a limit takes long: it may hang.
+    Long {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        seconds: u64,
+    },
+    /// The most that the processes of a try had together.
+    Used {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        r#try: u32,
+        memory_bytes: u64,
+        open_files: u64,
     },
     Checkpoint {
         agent: &'e AgentId,
@@ -82,6 +100,7 @@ pub(super) enum Event<'e> {
         category: &'static str,
         error: &'e str,
         status: &'e str,
+        attempts_left: u64,
     },
     Released {
         agent: &'e AgentId,
@@ -103,6 +122,11 @@ pub(super) enum Event<'e> {
     },
     Stopping {
         reason: &'e str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<&'static str>,
+        /// Nothing runs any more: the end follows, which says the same.
+        #[serde(skip)]
+        is_last: bool,
     },
     Problem {
         message: &'e str,
@@ -127,7 +151,8 @@ pub(super) struct Summary {
     pub spent: Spent,
     #[serde(skip_serializing_if = "Budget::is_empty")]
     pub budget_left: Budget,
-    /// Command that continues the work, if something is left.
+    /// Command that leads on, if something is left: it continues the work, and retries what failed
+    /// where nothing else can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -340,13 +365,25 @@ fn sentence(event: &Event) -> Option<String> {
         }
         Event::Bundle(news) => news.sentence(),
         Event::PlanFile(file) => file.says.clone(),
+        Event::Again { tasks } => {
+            let ids: Vec<_> = tasks.iter().map(TaskId::as_str).collect();
+            format!("available again, after they failed: {}", named(&ids))
+        }
         Event::TakenUp { agent, task, attempt } => {
             format!("{agent}: took up {task}, attempt {attempt}, where it was left")
         }
         Event::Claimed { agent, task, title, attempt } => {
             format!("{agent}: claimed {task}, attempt {attempt}: {}", print::headline(title))
         }
-        Event::Running { .. } | Event::Waiting { .. } | Event::Checkpoint { .. } => return None,
+        Event::Running { .. }
+        | Event::Waiting { .. }
+        | Event::Used { .. }
+        | Event::Checkpoint { .. } => return None,
+        Event::Long { agent, task, seconds } => format!(
+            "{agent}: {task} has run for {} and may hang; --timeout TIME ends a try that takes \
+             longer",
+            if *seconds < 60 { format!("{seconds} s") } else { format!("{} min", seconds / 60) }
+        ),
         Event::Retrying { agent, task, category, error, pause_seconds } => {
             format!(
                 "{agent}: {task} failed ({category}): {}; tries again in {pause_seconds:.0} s",
@@ -359,11 +396,18 @@ fn sentence(event: &Event) -> Option<String> {
         Event::Done { agent, task, seconds, tokens } => {
             format!("{agent}: completed {task} in {seconds:.1} s with {tokens} tokens")
         }
-        Event::Failed { agent, task, category, error, status } => {
-            format!(
-                "{agent}: gave {task} up ({category}): {}; it is {status} now",
-                print::headline(error)
-            )
+        Event::Failed { agent, task, category, error, status, attempts_left } => {
+            let error = print::headline(error);
+            match *status {
+                "available" => format!(
+                    "{agent}: {task} failed ({category}): {error}; it will be tried again, \
+                     {attempts_left} attempts are left"
+                ),
+                "failed" => format!("{agent}: gave {task} up ({category}): {error}"),
+                status => {
+                    format!("{agent}: {task} failed ({category}): {error}; it is {status} now")
+                }
+            }
         }
         Event::Released { agent, task, reason } => format!("{agent}: released {task}: {reason}"),
         Event::Lost { agent, task, reason } => {
@@ -374,10 +418,22 @@ fn sentence(event: &Event) -> Option<String> {
                 "the command failed {failures} times in a row; nothing is run for {seconds:.0} s"
             )
         }
-        Event::Stopping { reason } => format!("stopping: {reason}"),
+        Event::Stopping { is_last: true, .. } => return None,
+        Event::Stopping { reason, hint: None, .. } => format!("stopping: {reason}"),
+        Event::Stopping { reason, hint: Some(hint), .. } => format!("stopping: {reason}; {hint}"),
         Event::Problem { message } => format!("problem: {message}"),
         Event::Ended(summary) => return Some(closing(summary)),
     })
+}
+
+/// Most tasks that one line names.
+const NAMED: usize = 10;
+
+/// The first of `tasks`, and how many more there are.
+pub(super) fn named(tasks: &[&str]) -> String {
+    let more = tasks.len().saturating_sub(NAMED);
+    let first = tasks[..tasks.len() - more].join(", ");
+    if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
 fn closing(summary: &Summary) -> String {
@@ -407,10 +463,13 @@ fn closing(summary: &Summary) -> String {
         "spent by workflow {} in all: {} attempts, {} tokens, {} s",
         summary.workflow, spent.attempts, spent.tokens, spent.seconds
     ));
-    lines.push(format!(
-        "durable writes: {} calls, {} writes saved by batching",
-        tally.calls, tally.writes_saved
-    ));
+    if tally.peak_memory_bytes > 0 {
+        lines.push(format!(
+            "most of one try: {:.1} MB of memory, {} open files",
+            tally.peak_memory_bytes as f64 / 1e6,
+            tally.peak_open_files
+        ));
+    }
     if let Some(next) = &summary.next {
         lines.push(format!("next: {next}"));
     }

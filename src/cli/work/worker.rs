@@ -8,15 +8,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::bail;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::select;
 use tokio::time::{Instant, interval};
 
 use super::checkout::{Before, Changes, Checkout};
 use super::failure::{Category, Failure};
-use super::ledger::{Persona, PersonaStatus};
+use super::ledger::Persona;
 use super::output::{Printed, bounded, result};
-use super::shop::{Held, Shop, Urgency};
+use super::shop::{Held, Reason, Shop, Urgency};
 use super::show::Event;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::State;
@@ -32,6 +32,8 @@ const WAIT_SECONDS: u64 = 30;
 const LOOK: Duration = Duration::from_secs(1);
 /// Longest interval of heartbeats, well within the shortest lease that can be set, a minute.
 const HEARTBEAT: Duration = Duration::from_secs(20);
+/// Most files of a task that the workflow's state names.
+const FILES_NAMED: usize = 20;
 /// Most bytes in the message of a failure.
 const MESSAGE: usize = 4 << 10;
 const OUT_OF_TIME: &str = "the workflow's budget of time is spent";
@@ -100,6 +102,7 @@ impl Worker {
             let claimed = self.claim().await;
             self.shop.claiming.set(self.shop.claiming.get() - 1);
             if let Some((held, handoff)) = claimed? {
+                self.shop.find_pending().await?;
                 self.shop.taken.set(self.shop.taken.get() + 1);
                 self.execute(held, handoff).await?;
             }
@@ -167,7 +170,21 @@ impl Worker {
     }
 
     /// Claims the next task; none if there is none for now. If there will be none, the work stops.
+    /// What an interruption has left comes first.
     async fn claim(&mut self) -> anyhow::Result<Option<(Held, Value)>> {
+        while let Some(task) = self.shop.next_set_aside().await? {
+            let query = json!({"agent_id": self.agent, "task_id": task});
+            match self.shop.call(&self.caller(), "claim_task", query).await {
+                Ok(reply) if reply["success"] == true => return self.claimed(&reply).map(Some),
+                Ok(reply) => {
+                    self.make_of(&reply).await?;
+                    return Ok(None);
+                }
+                // Others have it, or it is over: it is not ours to go on with.
+                Err(CallError::Refused(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         let query = json!({"agent_id": self.agent, "scope": self.shop.settings.scope, "wait_seconds": WAIT_SECONDS});
         let caller = self.caller();
         let mut stop = self.shop.stop.subscribe();
@@ -176,17 +193,20 @@ impl Worker {
             _ = stop.wait_for(|level| *level > Urgency::Work) => return Ok(None),
         };
         if reply["success"] == true {
-            let task: Task = serde_json::from_value(reply["task"].clone())?;
-            let attempt = u32::try_from(reply["attempt"].as_u64().unwrap_or_default())?;
-            let (agent, title) = (&self.agent, task.headline());
-            self.shop.show.tell(&Event::Claimed { agent, task: &task.id, title, attempt });
-            return Ok(Some((
-                Held { task: task.id, attempt, acted: false, head: None },
-                reply["handoff"].clone(),
-            )));
+            return self.claimed(&reply).map(Some);
         }
         self.make_of(&reply).await?;
         Ok(None)
+    }
+
+    /// The task in the answer to a claim, and what earlier work hands on.
+    fn claimed(&self, reply: &Value) -> anyhow::Result<(Held, Value)> {
+        let task: Task = serde_json::from_value(reply["task"].clone())?;
+        let attempt = u32::try_from(reply["attempt"].as_u64().unwrap_or_default())?;
+        let (agent, title) = (&self.agent, task.headline());
+        self.shop.show.tell(&Event::Claimed { agent, task: &task.id, title, attempt });
+        let held = Held { task: task.id, attempt, acted: false, head: None };
+        Ok((held, reply["handoff"].clone()))
     }
 
     /// Handles an answer without a task.
@@ -194,7 +214,8 @@ impl Worker {
         let message = reply["message"].as_str().unwrap_or_default();
         let stop = |text: String, is_good| self.shop.stop(Urgency::Enough, text, is_good);
         match reply["verdict"].as_str().unwrap_or_default() {
-            "finished" => stop(message.to_owned(), true),
+            // Tasks that failed are not finished, and the end names them.
+            "finished" => stop("nothing is left to do".to_owned(), true),
             "wait" | "empty" => {
                 self.shop.show.tell(&Event::Waiting { agent: &self.agent, r#for: message })
             }
@@ -246,6 +267,9 @@ impl Worker {
             has_begun = true;
             let is_counted =
                 !self.shop.ledger.borrow().goes_on(&self.agent, &held.task, held.attempt);
+            if !is_counted && let Some(failure) = self.worker_died_too_often(&held).await? {
+                return self.give_up(&held, &failure, Spent::default()).await;
+            }
             if is_counted && !self.shop.begins_attempt() {
                 self.shop.spent(OUT_OF_ATTEMPTS.to_owned());
                 return self.release(&held, OUT_OF_ATTEMPTS, Spent::default()).await;
@@ -279,6 +303,27 @@ impl Worker {
                 return Ok(());
             }
         }
+    }
+
+    /// The failure of a task during whose present attempt workers died as often as it may fail:
+    /// what it runs may well have killed them.
+    async fn worker_died_too_often(&self, held: &Held) -> anyhow::Result<Option<Failure>> {
+        let deaths = self.shop.ledger.borrow().persona(&self.agent).deaths + 1;
+        let id = held.task.clone();
+        let looked = move |state: &State| {
+            let task = state.task(&id)?;
+            Some(task.max_attempts.saturating_sub(task.attempts_used().saturating_sub(1)))
+        };
+        let allowed = self.shop.handle.look(looked).await?;
+        let log = self.shop.settings.board.join("logs").join(held.task.as_str());
+        Ok(allowed.filter(|allowed| deaths >= *allowed).map(|_| {
+            let message = format!(
+                "its worker was killed {deaths} times while it ran; it may kill it, or use up the \
+                 memory: see {}, and limit it with --memory-limit",
+                log.display()
+            );
+            Failure::new(Category::Permanent, message)
+        }))
     }
 
     /// Prepares the checkout for a task and records its state. What another task has left is put
@@ -317,7 +362,7 @@ impl Worker {
     /// nobody is to do it.
     async fn left_behind(&self, persona: Persona) -> Option<Held> {
         let (id, number) =
-            (persona.task.filter(|_| persona.status != PersonaStatus::Idle)?, persona.task_attempt);
+            (persona.task.filter(|_| persona.status.is_at_work())?, persona.task_attempt);
         let agent = self.agent.clone();
         let looked = self.shop.handle.look(move |state| {
             let own = |one: &&Attempt| one.number == number && one.agent == agent;
@@ -443,7 +488,13 @@ impl Worker {
             "branch": changes.branch,
             "commit": changes.commit,
         });
-        self.shop.ledger.borrow_mut().ended(agent, &held.task, true, self.shop.now());
+        let left = self.artifacts(held, &changes).await;
+        {
+            let mut ledger = self.shop.ledger.borrow_mut();
+            ledger.ended(agent, &held.task, true, self.shop.now());
+            ledger.leaves(&held.task, left);
+            ledger.tally.done += 1;
+        }
         let mut ended = self.end_by("complete_task", held, &completing, spent).await?;
         if ended.is_err() && !self.is_lost(held).await {
             completing["data"] = Value::Null;
@@ -451,7 +502,6 @@ impl Worker {
         }
         let Err(refusal) = ended else {
             self.begun.take();
-            self.shop.ledger.borrow_mut().tally.done += 1;
             self.shop.show_progress().await;
             return Ok(true);
         };
@@ -464,6 +514,27 @@ impl Worker {
             self.give_up(held, &failure, spent).await?;
         }
         Ok(false)
+    }
+
+    /// What work on the task has left: files, a commit, and artifacts attached to it.
+    async fn artifacts(&self, held: &Held, changes: &Changes) -> Map<String, Value> {
+        let id = held.task.clone();
+        let attached = move |state: &State| {
+            let artifacts = state.task(&id).map(|task| task.artifacts.clone()).unwrap_or_default();
+            artifacts.into_iter().map(|one| Value::from(one.name)).collect::<Vec<_>>()
+        };
+        let attached = self.shop.handle.look(attached).await.unwrap_or_default();
+        let files = changes.created.iter().chain(&changes.modified).take(FILES_NAMED);
+        let files: Vec<_> = files.map(|file| Value::from(file.as_str())).collect();
+        let parts = [
+            ("files", json!(files)),
+            ("attached", json!(attached)),
+            ("branch", json!(changes.branch)),
+            ("commit", json!(changes.commit)),
+        ];
+        let is_there = |value: &Value| !value.is_null() && *value != json!([]);
+        let parts = parts.into_iter().filter(|(_, value)| is_there(value));
+        parts.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Ends a task by one operation, and saves in the same write. If that is refused, the operation
@@ -522,18 +593,24 @@ impl Worker {
         {
             let mut ledger = self.shop.ledger.borrow_mut();
             ledger.ended(agent, &held.task, false, self.shop.now());
-            ledger.count("given_up");
+            ledger.tally.given_up += 1;
         }
-        let status = match self.end_by("fail_task", held, &failing, spent).await? {
-            Ok(reply) => reply["status"].as_str().map(str::to_owned),
-            Err(refusal) => return self.release(held, &refusal.to_string(), spent).await,
+        let reply = match self.end_by("fail_task", held, &failing, spent).await? {
+            Ok(reply) => reply,
+            Err(refusal) => {
+                self.shop.ledger.borrow_mut().tally.given_up -= 1;
+                return self.release(held, &refusal.to_string(), spent).await;
+            }
         };
-        let status = status.unwrap_or_else(|| "failed".to_owned());
+        let status = reply["status"].as_str().unwrap_or("failed");
+        let attempts_left = reply["attempts_left"].as_u64().unwrap_or_default();
         let is_parked = status == "failed";
         {
-            let tally = &mut self.shop.ledger.borrow_mut().tally;
-            tally.given_up += 1;
-            tally.parked += u64::from(is_parked);
+            let mut ledger = self.shop.ledger.borrow_mut();
+            ledger.tally.parked += u64::from(is_parked);
+            if is_parked {
+                ledger.no_longer_pending(&held.task);
+            }
         }
         let (category, error) = (failure.category.as_str(), failure.message.as_str());
         self.shop.show.tell(&Event::Failed {
@@ -541,12 +618,13 @@ impl Worker {
             task: &held.task,
             category,
             error,
-            status: &status,
+            status,
+            attempts_left,
         });
         if is_parked && !self.shop.settings.continue_on_error {
-            let text =
-                format!("task {} failed; --continue-on-error goes on with others", held.task);
-            self.shop.stop(Urgency::Finish, text, false);
+            let text = format!("task {} failed", held.task);
+            let hint = Some("--continue-on-error goes on with others");
+            self.shop.stop_for(Urgency::Finish, Reason { text, hint, is_good: false });
         }
         Ok(())
     }
@@ -635,13 +713,21 @@ impl Worker {
     /// Gives the task back: whoever asked for its end decides whether it is cancelled or offered
     /// again.
     async fn stop_as_asked(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
-        self.release(held, &format!("stopped as asked: {reason}"), spent).await
+        self.put_aside(held).await;
+        self.shop.ledger.borrow_mut().ended(&self.agent, &held.task, false, self.shop.now());
+        self.give_back(held, &format!("stopped as asked: {reason}"), spent).await
     }
 
+    /// Gives the task back because the work stops: the next start goes on with it.
     async fn release(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
-        let agent = &self.agent;
         self.put_aside(held).await;
-        self.shop.ledger.borrow_mut().ended(agent, &held.task, false, self.shop.now());
+        let now = self.shop.now();
+        self.shop.ledger.borrow_mut().interrupted(&self.agent, &held.task, held.attempt, now);
+        self.give_back(held, reason, spent).await
+    }
+
+    async fn give_back(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
+        let agent = &self.agent;
         let releasing = json!({"agent_id": agent, "task_id": held.task, "attempt": held.attempt, "reason": bounded(reason, limit::REASON.max)});
         if let Err(refusal) = self.end_by("release_task", held, &releasing, spent).await? {
             if self.is_lost(held).await {

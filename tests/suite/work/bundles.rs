@@ -160,3 +160,27 @@ fn bundles_of_a_directory_of_ones_own_are_handed_over_and_what_others_could_writ
     let refused = board.finish(command.args(["work", "--state-scope", " ", "--", "true"]));
     assert!(!refused.status.success() && refused.stderr.contains("scope"), "{}", refused.stderr);
 }
+
+#[test]
+fn a_text_refines_the_bundle_before_the_command_gets_it() {
+    let board = Board::new();
+    let first = saved(&board)["sha256"].clone();
+    let file = board.base().join("text");
+    fs::write(&file, "and name sources").unwrap();
+    let options = ["--state-scope", "docs", "--state-refine-text", "be briefer"];
+    let (told, input, _) = worked(&board, &options);
+    assert_eq!(input["context"]["refinements"], json!(["be briefer"]), "{told} {input}");
+    assert_eq!(input["prompts"]["system"], "Be brief");
+    let of_file = ["--state-scope", "docs", "--state-refine-file", file.to_str().unwrap()];
+    let (_, input, _) = worked(&board, &of_file);
+    assert_eq!(input["context"]["refinements"], json!(["be briefer", "and name sources"]));
+    let newest = board.cli_ok("load_bundle", json!({"scope": "docs"}));
+    assert_ne!(newest["bundle"]["prev_sha"], first, "the second builds on the first refinement");
+    assert!(newest["bundle"]["prev_sha"].is_string(), "{newest}");
+    let before = bundle_files(&board);
+    let dry = ["work", "--exec", "true", "--dry-run"];
+    assert!(board.finish(board.command().args(dry).args(options)).status.success());
+    assert_eq!(bundle_files(&board), before, "a dry run writes nothing");
+    let alone = ["work", "--exec", "true", "--state-refine-text", "x"];
+    assert_eq!(board.finish(board.command().args(alone)).status.code(), Some(2));
+}

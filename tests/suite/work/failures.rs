@@ -133,7 +133,7 @@ fn a_command_that_was_mended_after_the_worker_gave_it_up_is_run_again() {
 fn a_pause_that_nothing_comes_after_is_not_made() {
     let gpu = json!({"id": "gpu", "description": "d", "demands": {"capabilities": ["gpu"]}});
     let behind = json!({"id": "behind", "description": "d", "dependencies": ["a"]});
-    for (more, told) in [(None, "finished"), (Some(gpu), "gpu"), (Some(behind), "blocked")] {
+    for (more, told) in [(None, "what failed: a"), (Some(gpu), "gpu"), (Some(behind), "blocked")] {
         let board = Board::new();
         add(&board, &["a"]);
         more.into_iter().for_each(|task| drop(board.cli_ok("create_task", task)));
@@ -184,7 +184,7 @@ fn a_program_that_vanishes_costs_no_attempt() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let ran = board.finish(board.command().args(["work", "--exec", "./program"]));
     assert_eq!(ran.status.code(), Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.contains("stopping: the command cannot be run: "), "{}", ran.stdout);
+    assert!(ran.stdout.contains(": the command cannot be run: "), "{}", ran.stdout);
     let task = board.task("b");
     assert_eq!(
         (&task["status"], &task["attempt"], &task["uncounted"]),

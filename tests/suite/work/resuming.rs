@@ -108,7 +108,12 @@ fn forty_steps_survive_twenty_kills() {
     let kills = size("CALLBOARD_WORK_KILLS", 20);
     let board = Board::new();
     let steps: Vec<_> = (0..STEPS).map(|step| format!("step-{step:02}")).collect();
-    add(&board, &steps.iter().map(String::as_str).collect::<Vec<_>>());
+    // A step that is under way at each of the kills must not be taken for their cause.
+    let tasks: Vec<_> = steps
+        .iter()
+        .map(|id| json!({"id": id, "description": format!("do {id}"), "max_attempts": 100}))
+        .collect();
+    board.cli_ok("create_tasks_batch", json!({"tasks": tasks}));
     // The step's id makes its effect idempotent: a directory is created once.
     let script = format!(
         "echo $CALLBOARD_TASK_ID $CALLBOARD_TRY >> runs; sleep 0.05; mkdir -p \

@@ -18,7 +18,7 @@ use super::super::output::{Marked, Output, Printed, bounded, tokens};
 use super::super::shop::{Held, Urgency};
 use super::super::show::Event;
 use super::{Cause, LOOK, OUT_OF_TIME, Outcome, Tried, Worker};
-use crate::cli::supervise::{self, Assignment, Order};
+use crate::cli::supervise::{self, Assignment, Order, Usage};
 use crate::participant::CallError;
 use crate::state::id::TaskId;
 use crate::state::task::Task;
@@ -76,7 +76,7 @@ impl Worker {
         }
         let assignment = self.assignment(&task, held, number, handoff, lock);
         let mut output = Output::new(log);
-        let ended = match Child::start(&assignment).await {
+        let ended = match Child::start(&assignment, self.shop.settings.pass_token).await {
             Ok(child) => self.follow(child, held, number, until, &mut output).await,
             Err(error) => (
                 End::NotStarted { reason: format!("its supervisor: {error}") },
@@ -110,7 +110,7 @@ impl Worker {
             (Some(Cause::Spent), End::Exit(_) | End::Lost) => Tried::Spent,
             (_, End::Lost) => {
                 let message = format!(
-                    "what runs the command was ended by somebody else\n{}",
+                    "the process that supervises the command was killed\n{}",
                     printed.last_lines
                 );
                 Tried::Failed(Failure::new(Category::Transient, message))
@@ -205,6 +205,7 @@ impl Worker {
                 .collect::<BTreeMap<_, _>>(),
             directory: self.checkout.directory().to_owned(),
             lock,
+            limits: self.shop.settings.limits,
             input: input.to_string() + "\n",
         }
     }
@@ -241,6 +242,7 @@ impl Worker {
         let own = until_own.map(|until| until.saturating_duration_since(start));
         let limit = [self.shop.settings.timeout, own].into_iter().flatten().min();
         let deadline = limit.map(|limit| start + limit);
+        let mut long = limit.is_none().then(|| start + self.shop.settings.long_after);
         let mut stop = self.shop.stop.subscribe();
         let mut cause: Option<Cause> = None;
         let mut ordered = Urgency::Work;
@@ -273,6 +275,7 @@ impl Worker {
                         continue;
                     }
                     Happened::Over => {
+                        self.used(held, number, child.used());
                         let (end, printed) = child.end(output).await;
                         written(&mut writing).await;
                         // The last line need not end with a newline.
@@ -290,6 +293,12 @@ impl Worker {
                     writing = Some(Box::pin(self.heartbeat(held)));
                     continue;
                 }
+                () = until(long), if long.is_some() => {
+                    long = None;
+                    let (agent, task, seconds) = (&self.agent, &held.task, start.elapsed().as_secs());
+                    self.shop.show.tell(&Event::Long { agent, task, seconds });
+                    continue;
+                }
                 () = until(deadline), if cause.is_none() => limit.map(Cause::Timeout),
                 // Computed at each turn, since other agents' tries use the time up, too.
                 () = until(self.shop.time_ends()), if cause.is_none() => {
@@ -302,6 +311,14 @@ impl Worker {
                 child.order(Order::Terminate).await;
             }
         }
+    }
+
+    /// Reports what a try has used.
+    fn used(&self, held: &Held, number: u32, used: Usage) {
+        let Usage { memory_bytes, open_files } = used;
+        self.shop.ledger.borrow_mut().used(used);
+        let (agent, task) = (&self.agent, &held.task);
+        self.shop.show.tell(&Event::Used { agent, task, r#try: number, memory_bytes, open_files });
     }
 
     /// Keeps the newest of the marked checkpoints. Returns whether there is one to save.
