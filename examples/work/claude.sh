@@ -10,8 +10,8 @@ task=$(cat)
 errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
 
-# Of the bundle that --state-scope names.
-system=$(printf '%s' "$task" | jq -r '.bundle.prompts.system? // empty')
+# Of the bundle that --state-scope names: its system prompt, and what refinements say to do better.
+system=$(printf '%s' "$task" | jq -r '[.bundle.prompts.system? // empty, (.bundle.context.refinements? // [])[]] | join("\n")')
 
 # The worker keeps the marked line, whatever becomes of us.
 ask() {

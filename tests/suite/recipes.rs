@@ -254,7 +254,7 @@ fn an_interrupted_conversation_is_taken_up_again() {
 }
 
 #[test]
-fn recipes_take_the_model_of_the_bundle_and_claude_its_system_prompt() {
+fn recipes_take_the_model_the_system_prompt_and_the_refinements_of_the_bundle() {
     if !has("jq") {
         return;
     }
@@ -277,6 +277,17 @@ fn recipes_take_the_model_of_the_bundle_and_claude_its_system_prompt() {
             let asked = fs::read_to_string(tools.join(format!("{name}.asked"))).unwrap();
             assert_eq!(asked.contains(options), given, "{name}: {asked}");
             assert!(given || !asked.contains("--model"), "{name}: {asked}");
+            fs::remove_file(tools.join(format!("{name}.asked"))).unwrap();
+            board.cli_ok("reset_tasks", json!({"scope": "all"}));
+        }
+        // A refinement is told in this run and in later ones.
+        let refining = ["--state-refine-text", "Name the file first"];
+        for more in [&refining[..], &[]] {
+            let mut work = script(&board, Path::new(env!("CARGO_BIN_EXE_callboard")), &tools);
+            work.args(["work", "--retries", "0", "--max-tasks", "1", "--state-scope", "docs"]);
+            board.finish(work.args(more).arg("--").arg(example(&format!("work/{name}.sh"))));
+            let asked = fs::read_to_string(tools.join(format!("{name}.asked"))).unwrap();
+            assert!(asked.contains("Be brief, always\nName the file first"), "{name}: {asked}");
             fs::remove_file(tools.join(format!("{name}.asked"))).unwrap();
             board.cli_ok("reset_tasks", json!({"scope": "all"}));
         }
