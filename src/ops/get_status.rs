@@ -12,7 +12,7 @@ use crate::state::document::{Pause, PlanVersion};
 use crate::state::duration::Remaining;
 use crate::state::guard::HUMAN;
 use crate::state::health::Health;
-use crate::state::hierarchy::{Progress, percent};
+use crate::state::hierarchy::Progress;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::run::RunStatus;
@@ -170,22 +170,19 @@ impl Operation for GetStatus {
         input::check_scope(params.scope.as_deref(), state)?;
         let scope = params.scope.as_deref().filter(|scope| *scope != "all");
         let board = state.board();
-        let tasks = scope.map_or_else(|| tasks(state), |scope| tasks_in(scope, state));
-        let total_tasks =
-            tasks.available + tasks.claimed + tasks.in_progress + tasks.done + tasks.failed;
-        let wanted = total_tasks - called_off(scope, state);
+        let counts = scope.map_or_else(|| state.counts(), |scope| counts_in(scope, state));
         Ok(Reply {
             goal: Arc::clone(&board.goal),
-            progress_percent: percent(tasks.done, wanted),
-            tasks,
-            total_tasks,
+            progress_percent: counts.percent(),
+            tasks: tasks(&counts),
+            total_tasks: counts.total(),
             agents: agents(state, call.now),
             discoveries_count: state.discoveries().len(),
             last_activity: board.last_activity.known(),
             paused: board.paused.clone(),
             queue: queue(scope, state),
             remaining: state.remaining(scope),
-            of_failed: scope.map_or_else(|| of_failed(state), |_| None),
+            of_failed: of_failed(&counts),
             blocked_by_failure: state.stuck(scope),
             needs_attention: state.parked(scope),
             graph: state.health(false),
@@ -206,10 +203,9 @@ impl Operation for GetStatus {
     }
 }
 
-fn tasks(state: &State) -> Tasks {
-    let Counts { available, claimed, in_progress, done, failed, cancelled, obsolete } =
-        state.counts();
-    Tasks { available, claimed, in_progress, done, failed: failed + cancelled + obsolete }
+fn tasks(counts: &Counts) -> Tasks {
+    let Counts { available, claimed, in_progress, done, failed, .. } = *counts;
+    Tasks { available, claimed, in_progress, done, failed: failed + counts.called_off() }
 }
 
 /// Counts of runs; `None` if there never was a run.
@@ -237,21 +233,17 @@ fn agents(state: &State, now: Timestamp) -> Agents {
     }
 }
 
-fn tasks_in(scope: &str, state: &State) -> Tasks {
-    let mut tasks = Tasks { available: 0, claimed: 0, in_progress: 0, done: 0, failed: 0 };
-    let live = state.tasks().filter(|task| in_scope(task, Some(scope))).map(|task| task.status);
-    let retired = state.retired().filter(|(_, stub)| path_in_scope(stub.path.as_deref(), scope));
-    for status in live.chain(retired.map(|(_, stub)| stub.status)) {
-        let counter = match status {
-            TaskStatus::Available => &mut tasks.available,
-            TaskStatus::Claimed => &mut tasks.claimed,
-            TaskStatus::InProgress => &mut tasks.in_progress,
-            TaskStatus::Done => &mut tasks.done,
-            TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete => &mut tasks.failed,
-        };
-        *counter += 1;
-    }
-    tasks
+/// Counts in a scope, retired tasks included, as the board's are counted.
+fn counts_in(scope: &str, state: &State) -> Counts {
+    let live = state.tasks().filter(|task| in_scope(task, Some(scope)));
+    let live = live.filter(|task| !state.is_parent(&task.id)).map(|task| task.status);
+    let retired = state
+        .retired()
+        .map(|(_, stub)| stub)
+        .filter(|stub| !stub.parent && path_in_scope(stub.path.as_deref(), scope));
+    let mut counts = Counts::default();
+    live.chain(retired.map(|stub| stub.status)).for_each(|status| counts.add(status));
+    counts
 }
 
 fn queue(scope: Option<&str>, state: &State) -> Queue {
@@ -302,20 +294,8 @@ fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
     tops.into_iter().map(part).collect()
 }
 
-/// Number of cancelled and obsolete tasks, which the counters show as failed.
-fn called_off(scope: Option<&str>, state: &State) -> u64 {
-    let Some(scope) = scope else {
-        return of_failed(state).map_or(0, |off| off.cancelled + off.obsolete);
-    };
-    let live = state.tasks().filter(|task| in_scope(task, Some(scope))).map(|task| task.status);
-    let retired = state.retired().filter(|(_, stub)| path_in_scope(stub.path.as_deref(), scope));
-    let statuses = live.chain(retired.map(|(_, stub)| stub.status));
-    statuses.filter(|status| matches!(status, TaskStatus::Cancelled | TaskStatus::Obsolete)).count()
-        as u64
-}
-
-fn of_failed(state: &State) -> Option<OfFailed> {
-    let Counts { cancelled, obsolete, .. } = state.counts();
+fn of_failed(counts: &Counts) -> Option<OfFailed> {
+    let Counts { cancelled, obsolete, .. } = *counts;
     (cancelled + obsolete > 0).then_some(OfFailed { cancelled, obsolete })
 }
 

@@ -157,19 +157,24 @@ fn whole(
 
 /// A task that has left the live state, read from the event that keeps it.
 pub fn retired(id: &TaskId, state: &State, call: &Call) -> Result<Task, Refusal> {
-    let unknown = || Refusal::UnknownTask { task: id.clone() };
     let seq = match state.retired_task(id) {
         Some(stub) => Some(stub.seq),
         None => call.retired_at(id, state)?,
     };
-    let events = call
-        .history
-        .events_after(seq.ok_or_else(unknown)? - 1, 1)
-        .map_err(|detail| Refusal::HistoryUnread { detail })?;
-    let tasks = events.into_iter().flat_map(|recorded| match recorded.event {
-        Event::TasksRetired { tasks } => tasks,
-        _ => Vec::new(),
+    let unknown = || Refusal::UnknownTask { task: id.clone() };
+    retired_by(seq.ok_or_else(unknown)?, id, call).map(|(task, _)| task)
+}
+
+/// A task as event `seq` retired it, and whether it had parts.
+pub(super) fn retired_by(seq: u64, id: &TaskId, call: &Call) -> Result<(Task, bool), Refusal> {
+    let events = call.history.events_after(seq - 1, 1);
+    let events = events.map_err(|detail| Refusal::HistoryUnread { detail })?;
+    let found = events.into_iter().find_map(|recorded| match recorded.event {
+        Event::TasksRetired { tasks, parents } => {
+            let task = tasks.into_iter().find(|task| task.id == *id)?;
+            Some((Arc::unwrap_or_clone(task), parents.contains(id)))
+        }
+        _ => None,
     });
-    let task = tasks.into_iter().find(|task| task.id == *id).ok_or_else(unknown)?;
-    Ok(Arc::unwrap_or_clone(task))
+    found.ok_or_else(|| Refusal::UnknownTask { task: id.clone() })
 }

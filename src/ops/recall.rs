@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::archive::Fetched;
 use super::call::Call;
-use super::get_task::retired;
+use super::get_task::retired_by;
 use super::prepared::Prepared;
 use crate::state::State;
 use crate::state::document::Retired;
@@ -28,8 +28,8 @@ pub(super) fn stubs(
     let mut stubs = BTreeMap::new();
     for id in named.into_iter().filter(|id| state.status_of(id).is_none()) {
         if let Some(seq) = call.retired_at(&id, state)? {
-            let task = retired(&id, state, call)?;
-            stubs.insert(id, Retired::of(&task, seq));
+            let (task, had_parts) = retired_by(seq, &id, call)?;
+            stubs.insert(id, Retired::of(&task, had_parts, seq));
         }
     }
     Ok(stubs)

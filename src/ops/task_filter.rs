@@ -151,7 +151,7 @@ pub(super) fn select<'s>(
         };
         let total =
             TaskStatus::ALL.into_iter().filter(|one| status.is_none_or(|status| status == *one));
-        let total = total.map(|one| state.count(one)).sum();
+        let total = total.map(|one| state.count_all(one)).sum();
         return Ok((total, Box::new(state.tasks_after(after).filter(is_wanted))));
     }
     let filter = Filter::checked(params, state, call)?;

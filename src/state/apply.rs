@@ -303,9 +303,9 @@ impl State {
                 self.edit_board(|board| board.paused = Some(Pause { reason: reason.clone(), at }));
             }
             Event::Resumed {} => self.edit_board(|board| board.paused = None),
-            Event::TasksRetired { tasks } => {
+            Event::TasksRetired { tasks, parents } => {
                 for task in tasks {
-                    self.retire(task, recorded.seq)?;
+                    self.retire(task, parents.contains(&task.id), recorded.seq)?;
                 }
             }
             Event::PlanImported {
@@ -435,18 +435,22 @@ impl State {
                 }
             }
             Event::StubsDropped { stubs } => {
+                let mut leaves = 0;
                 for id in stubs.keys() {
-                    self.retired_task(id).ok_or_else(|| Absent(format!("retired task {id}")))?;
+                    let stub = self.retired_task(id);
+                    let stub = stub.ok_or_else(|| Absent(format!("retired task {id}")))?;
+                    leaves += u64::from(!stub.parent);
                     self.put::<Retired>(id.clone(), None);
                 }
-                self.edit_board(|board| board.dropped_stubs += stubs.len() as u64);
+                self.edit_board(|board| board.dropped_stubs += leaves);
             }
             Event::StubsRecalled { stubs } => {
                 for (id, stub) in stubs {
                     self.put(id.clone(), Some(Arc::new(stub.clone())));
                 }
+                let leaves = stubs.values().filter(|stub| !stub.parent).count() as u64;
                 self.edit_board(|board| {
-                    board.dropped_stubs = board.dropped_stubs.saturating_sub(stubs.len() as u64);
+                    board.dropped_stubs = board.dropped_stubs.saturating_sub(leaves);
                 });
             }
             Event::AgentsRetired { agents } => {
@@ -661,11 +665,14 @@ impl State {
         Ok(())
     }
 
-    fn retire(&mut self, task: &Task, seq: u64) -> Result<(), Absent> {
+    fn retire(&mut self, task: &Task, parent: bool, seq: u64) -> Result<(), Absent> {
         let ordinal =
             self.ordinal_of(&task.id).ok_or_else(|| Absent(format!("task {}", task.id)))?;
-        self.put(task.id.clone(), Some(Arc::new(Retired::of(task, seq))));
+        self.put(task.id.clone(), Some(Arc::new(Retired::of(task, parent, seq))));
         self.put::<Task>(ordinal, None);
+        if parent {
+            return Ok(());
+        }
         self.edit_board(|board| {
             let archived =
                 if task.run.is_some() { &mut board.archived_runs } else { &mut board.archived };

@@ -1,10 +1,11 @@
 //! The invariants, asserted after every step in tests and simulation.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::State;
 use super::index::Index;
-use super::task::TaskStatus;
+use super::task::{Task, TaskStatus};
 
 impl State {
     /// What is wrong with the state; empty when every invariant holds.
@@ -107,8 +108,9 @@ impl State {
 
     fn check_counters(&self, wrong: &mut Vec<String>) {
         for status in TaskStatus::ALL {
-            let counted =
-                self.tasks().filter(|task| task.run.is_none() && task.status == status).count();
+            let is_counted = |task: &&Arc<Task>| task.run.is_none() && !self.is_parent(&task.id);
+            let leaves = self.tasks().filter(is_counted);
+            let counted = leaves.filter(|task| task.status == status).count();
             if counted != self.count(status) {
                 wrong.push(format!(
                     "{counted} tasks are {status}, and {} are counted",
@@ -119,11 +121,12 @@ impl State {
         let archived = self.board().archived;
         let archived_runs = self.board().archived_runs;
         let runs = self.retired().filter(|(_, stub)| stub.run).count();
+        let leaves = self.retired().filter(|(_, stub)| !stub.run && !stub.parent).count() as u64;
+        let leaves = leaves + self.board().dropped_stubs;
         for (what, stubs, counted) in
-            [("tasks", self.records.retired.len() - runs, archived), ("runs", runs, archived_runs)]
+            [("tasks", leaves, archived), ("runs", runs as u64, archived_runs)]
         {
-            let dropped = if what == "tasks" { self.board().dropped_stubs } else { 0 };
-            if counted.total() != stubs as u64 + dropped {
+            if counted.total() != stubs {
                 wrong.push(format!("{stubs} stubs, and {counted:?} of {what} are counted"));
             }
         }

@@ -257,10 +257,7 @@ impl State {
     /// Available tasks that wait for a dependency. Parents are not counted: they wait only for
     /// their parts.
     pub fn blocked_count(&self) -> usize {
-        self.count(TaskStatus::Available)
-            - self.ready_count()
-            - self.delayed_count()
-            - self.index.open_parents()
+        self.count(TaskStatus::Available) - self.ready_count() - self.delayed_count()
     }
 
     pub fn held_count(&self) -> usize {

@@ -1,6 +1,7 @@
 //! What time alone brings: leases that expire and finished tasks that retire. Time is an argument.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::State;
 use super::agent::Participant;
@@ -62,12 +63,43 @@ impl State {
         let runs = runs
             .take(of_runs.unwrap_or_default())
             .filter(|task| !self.index.has_dependents(&task.id));
-        let oldest = oldest.take(of_tasks.unwrap_or_default()).chain(runs);
-        let tasks: Vec<_> = oldest.cloned().collect();
+        let mut tasks: Vec<_> = oldest.take(of_tasks.unwrap_or_default()).cloned().collect();
+        let parents = self.retire_parents(&mut tasks);
+        tasks.extend(runs.cloned());
         if of_tasks.is_some() {
             *left = finished - tasks.iter().filter(|task| task.run.is_none()).count();
         }
-        (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
+        (!tasks.is_empty()).then_some(Event::TasksRetired { tasks, parents })
+    }
+
+    /// Adds the parents of which no part is left, and returns them. One that is still needed keeps
+    /// its last part, because without parts it would be counted.
+    fn retire_parents(&self, tasks: &mut Vec<Arc<Task>>) -> Vec<TaskId> {
+        let mut going: HashMap<&TaskId, usize> = HashMap::new();
+        let (mut kept, mut parents) = (BTreeSet::new(), Vec::new());
+        let mut at = 0;
+        while let Some(task) = tasks.get(at).cloned() {
+            at += 1;
+            let Some(parent) = task.parent.as_ref().and_then(|id| self.task(id)) else { continue };
+            let gone = going.entry(&parent.id).or_default();
+            *gone += 1;
+            if *gone < self.index.count_parts(&parent.id) {
+                continue;
+            }
+            if parent.status.may_retire() && !self.is_needed_itself(parent) {
+                parents.push(parent.id.clone());
+                tasks.push(Arc::clone(parent));
+            } else {
+                // Of a part that has parts, one stays, too.
+                let part_of =
+                    |id: &TaskId| tasks.iter().find(|one| one.parent.as_ref() == Some(id));
+                let down = std::iter::successors(Some(&task), |kept| part_of(&kept.id));
+                kept.extend(down.map(|kept| kept.id.clone()));
+            }
+        }
+        tasks.retain(|task| !kept.contains(&task.id));
+        parents.retain(|id| !kept.contains(id));
+        parents
     }
 
     /// Drops the oldest stubs of tasks beyond `keep_stubs`, when there are a tenth more, except
@@ -80,7 +112,7 @@ impl State {
             return None;
         }
         let mut of_tasks: Vec<_> = self.retired().filter(|(_, stub)| !stub.run).collect();
-        of_tasks.sort_unstable_by_key(|(id, stub)| (stub.seq, *id));
+        of_tasks.sort_unstable_by_key(|(id, stub)| (stub.seq, stub.parent, *id));
         let surplus = of_tasks[..of_tasks.len().saturating_sub(keep)].iter();
         let stubs: BTreeMap<_, _> = surplus
             .filter(|(id, _)| self.index.dependents(id).next().is_none())
@@ -92,9 +124,12 @@ impl State {
     /// A task is needed by unfinished dependents and parents, while it has parts, and while it is
     /// in the plan, so that a changed plan finds it.
     fn is_needed(&self, task: &Task) -> bool {
+        self.is_parent(&task.id) || self.is_needed_itself(task)
+    }
+
+    fn is_needed_itself(&self, task: &Task) -> bool {
         let mut dependents = self.index.dependents(&task.id);
         task.planned.is_some()
-            || self.is_parent(&task.id)
             || self.ancestors(task).any(|above| !above.status.may_retire())
             || dependents.any(|one| {
                 self.records.tasks.get(one).is_some_and(|task| !task.status.may_retire())

@@ -60,7 +60,7 @@ pub struct Board {
     /// Retired runs: done counts completed ones, cancelled stopped ones, obsolete failed ones
     #[serde(default, skip_serializing_if = "Archived::is_empty")]
     pub archived_runs: Archived,
-    /// Retired tasks of which nothing is left here; the journal has them
+    /// Retired tasks without parts of which nothing is left here; the journal has them
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_stubs: u64,
     /// Last attempt number of tasks that a restore removed, so that no task of that id uses a
@@ -215,11 +215,14 @@ pub struct Retired {
     /// True if it was a run
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run: bool,
+    /// True if it had parts until they retired with it, so that no count has it
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parent: bool,
 }
 
 impl Retired {
-    /// What stays of `task`, which event `seq` retired.
-    pub fn of(task: &Task, seq: u64) -> Self {
+    /// What stays of `task`, which event `seq` retired; `parent` says whether it had parts.
+    pub fn of(task: &Task, parent: bool, seq: u64) -> Self {
         let json = serde_json::to_vec(task).unwrap_or_default();
         Self {
             path: task.path.clone(),
@@ -229,6 +232,7 @@ impl Retired {
             content_hash: sha256(json)[..16].to_owned(),
             seq,
             run: task.run.is_some(),
+            parent,
         }
     }
 }

@@ -97,6 +97,8 @@ pub const NEWER: &[Newer] = &[
     Newer::new("stubs_recalled", "", 4),
     Newer::new("state", "dropped_stubs", 4),
     Newer::new("purged", "", 4),
+    Newer::new("tasks_retired", "parents", 4),
+    Newer::new("state", "retired.*.parent", 4),
 ];
 
 /// Level of builds that keep the text of an imported plan.
@@ -341,6 +343,9 @@ pub enum Event {
     /// Finished tasks leave the live state; this event keeps them whole.
     TasksRetired {
         tasks: Vec<Arc<Task>>,
+        /// Those of them that had parts, which retire with the last of these
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parents: Vec<TaskId>,
     },
     /// A plan became the current one. The event leaves out what the plan says as before.
     PlanImported {
@@ -747,7 +752,7 @@ impl Event {
     pub fn tasks(&self) -> Vec<&TaskId> {
         match self {
             Self::TasksCreated { tasks } => tasks.iter().map(|task| &task.id).collect(),
-            Self::TasksRetired { tasks } => tasks.iter().map(|task| &task.id).collect(),
+            Self::TasksRetired { tasks, .. } => tasks.iter().map(|task| &task.id).collect(),
             Self::TasksReset { tasks } => tasks.iter().collect(),
             Self::RunCreated { run, .. } => vec![&run.id],
             Self::RunFailed { run_id, .. } | Self::ResultsAdded { run_id } => vec![run_id],

@@ -30,8 +30,9 @@ pub(super) struct Index {
     dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
     parts: HashMap<TaskId, Parts>,
     by_path: BTreeMap<String, BTreeSet<Ordinal>>,
-    /// Available tasks that have parts.
-    open_parents: BTreeSet<Ordinal>,
+    /// Tasks that have parts, and how many of them have each status.
+    parents: HashMap<Ordinal, TaskStatus>,
+    parents_by_status: [usize; 7],
     leases: BTreeSet<(Timestamp, Ordinal)>,
     /// Index of the runs, which are kept apart.
     runs: Queue,
@@ -112,8 +113,14 @@ impl Index {
             .collect();
     }
 
-    pub(super) fn count(&self, status: TaskStatus) -> usize {
+    /// Number of tasks with the status, those with parts among them.
+    pub(super) fn count_all(&self, status: TaskStatus) -> usize {
         self.by_status[status as usize]
+    }
+
+    /// Number of tasks with the status, without those that have parts.
+    pub(super) fn count(&self, status: TaskStatus) -> usize {
+        self.by_status[status as usize] - self.parents_by_status[status as usize]
     }
 
     pub(super) fn replace(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
@@ -200,6 +207,10 @@ impl Index {
         self.parts.get(id).into_iter().flat_map(|parts| &parts.ordinals).copied()
     }
 
+    pub(super) fn count_parts(&self, id: &TaskId) -> usize {
+        self.parts.get(id).map_or(0, |parts| parts.ordinals.len())
+    }
+
     /// How many parts of the task have the status; `None` if it has no parts.
     pub(super) fn parts_that_are(&self, id: &TaskId, status: TaskStatus) -> Option<usize> {
         self.parts.get(id).map(|parts| parts.by_status[status as usize])
@@ -220,16 +231,18 @@ impl Index {
         self.at_path(path).chain(below)
     }
 
-    pub(super) fn note_open_parent(&mut self, ordinal: Ordinal, is_open_parent: bool) {
-        if is_open_parent {
-            self.open_parents.insert(ordinal)
-        } else {
-            self.open_parents.remove(&ordinal)
+    /// Notes the status of a task that has parts; `None` for one that has none.
+    pub(super) fn note_parent(&mut self, ordinal: Ordinal, status: Option<TaskStatus>) {
+        let before = match status {
+            Some(status) => self.parents.insert(ordinal, status),
+            None => self.parents.remove(&ordinal),
         };
-    }
-
-    pub(super) fn open_parents(&self) -> usize {
-        self.open_parents.len()
+        if let Some(before) = before {
+            self.parents_by_status[before as usize] -= 1;
+        }
+        if let Some(status) = status {
+            self.parents_by_status[status as usize] += 1;
+        }
     }
 
     /// Places a task that only time may keep from being claimed: among the ready or the delayed.
@@ -445,6 +458,7 @@ mod tests {
         let mut one_by_one = Index::default();
         for (ordinal, task) in state.records.tasks.iter() {
             one_by_one.replace(ordinal, None, Some(task));
+            one_by_one.note_parent(ordinal, state.is_parent(&task.id).then_some(task.status));
             if state.is_unblocked(task) {
                 one_by_one.place(ordinal, task, state.rank(task));
             }

@@ -232,16 +232,20 @@ impl State {
         self.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
         self.records.tasks = (1..).zip(tasks).collect();
         self.index = Index::of(self.records.tasks.iter().map(|(ordinal, task)| (ordinal, &**task)));
-        let available = self.records.tasks.iter().filter(|(_, task)| may_be_ready(task));
-        let (parents, parts): (Vec<_>, Vec<_>) =
-            available.partition(|(_, task)| self.is_parent(&task.id));
-        let unblocked: Vec<_> =
-            parts.into_iter().filter(|(_, task)| self.is_unblocked(task)).collect();
+        let all = self.records.tasks.iter();
+        let parents: Vec<_> = all
+            .filter(|(_, task)| self.is_parent(&task.id))
+            .map(|(ordinal, task)| (ordinal, task.status))
+            .collect();
+        let all = self.records.tasks.iter();
+        let unblocked: Vec<_> = all.filter(|(_, task)| self.is_unblocked(task)).collect();
         let ranked =
             unblocked.into_iter().map(|(ordinal, task)| (ordinal, &**task, self.rank(task)));
         let ranked: Vec<_> = ranked.collect();
         self.index.place_all(ranked.into_iter());
-        parents.into_iter().for_each(|(ordinal, _)| self.index.note_open_parent(ordinal, true));
+        for (ordinal, status) in parents {
+            self.index.note_parent(ordinal, Some(status));
+        }
         for (ordinal, task) in self.records.tasks.iter() {
             self.holds.replace_task(ordinal, None, Some(task));
         }
@@ -327,8 +331,14 @@ impl State {
         self.remembered.get(key, self.seq(), &self.board.undone)
     }
 
+    /// Number of live tasks with the status, without those that have parts.
     pub fn count(&self, status: TaskStatus) -> usize {
         self.index.count(status)
+    }
+
+    /// Number of live tasks with the status, those that have parts among them.
+    pub fn count_all(&self, status: TaskStatus) -> usize {
+        self.index.count_all(status)
     }
 
     pub fn live_tasks(&self) -> usize {
@@ -509,13 +519,12 @@ impl State {
     /// change.
     fn place(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
         if let Some(old) = old.filter(|old| may_be_ready(old)) {
-            self.index.note_open_parent(ordinal, false);
             self.index.displace(ordinal, old);
         }
+        let parent = new.filter(|new| self.is_parent(&new.id));
+        self.index.note_parent(ordinal, parent.map(|parent| parent.status));
         let Some(new) = new.filter(|new| may_be_ready(new)) else { return };
-        if self.is_parent(&new.id) {
-            self.index.note_open_parent(ordinal, true);
-        } else if self.is_unblocked(new) {
+        if self.is_unblocked(new) {
             self.index.place(ordinal, new, self.rank(new));
         }
     }

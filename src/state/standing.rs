@@ -1,5 +1,5 @@
 //! How far the board is: counts of its tasks by status, retired ones included, and the share that
-//! is done.
+//! is done. Tasks with parts are not counted: they are as far as their parts.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::State;
 use super::hierarchy::percent;
 use super::task::TaskStatus;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
     pub available: u64,
     pub claimed: u64,
@@ -20,6 +20,19 @@ pub struct Counts {
 }
 
 impl Counts {
+    pub fn add(&mut self, status: TaskStatus) {
+        let counter = match status {
+            TaskStatus::Available => &mut self.available,
+            TaskStatus::Claimed => &mut self.claimed,
+            TaskStatus::InProgress => &mut self.in_progress,
+            TaskStatus::Done => &mut self.done,
+            TaskStatus::Failed => &mut self.failed,
+            TaskStatus::Cancelled => &mut self.cancelled,
+            TaskStatus::Obsolete => &mut self.obsolete,
+        };
+        *counter += 1;
+    }
+
     /// Number of all tasks.
     pub fn total(&self) -> u64 {
         self.available

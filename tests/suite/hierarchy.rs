@@ -54,6 +54,11 @@ fn the_tree_shows_how_far_everything_has_come() {
     );
     let status = run(&board, &["status"]).stdout;
     assert!(status.contains("in_progress P1 p1: 50 % (1 of 2)"), "{status}");
+    let counts = &board.document()["progress"];
+    let counted = [&counts["counts"]["done"], &counts["counts"]["available"], &counts["percent"]];
+    assert_eq!(counted, [&json!(1), &json!(2), &json!(33)], "those without parts");
+    let status = run(&board, &["--json", "status"]).value();
+    assert_eq!((&status["total_tasks"], &status["progress_percent"]), (&json!(3), &json!(33)));
     let explained = run(&board, &["explain", "c"]).stdout;
     assert!(explained.contains("waits for p1, as does all of P2"), "{explained}");
     assert!(explained.contains("`callboard explain p1`"), "{explained}");

@@ -386,7 +386,8 @@ fn every_command_that_takes_a_scope_keeps_to_it() {
     let listed = run(&["tasks", "--scope", "P1.M2"]).value();
     assert_eq!(listed["tasks"].as_array().unwrap().len(), inside);
     let status = run(&["status", "--scope", "P1.M2"]).value();
-    assert_eq!(status["total_tasks"].as_u64(), Some(inside as u64));
+    let total = status["total_tasks"].as_u64().unwrap();
+    assert!(total > 0 && total < inside as u64, "without those that have parts: {status}");
     assert_eq!(status["parts"][0]["path"], "P1.M2.T1");
 
     let mut client = Client::start(board.command().arg("mcp"));

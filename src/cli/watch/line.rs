@@ -213,7 +213,7 @@ fn told(event: &Event) -> Told {
         }
         Event::RunnerSeen { agent, .. } => ("a runner", Tone::Good, agent.to_string()),
         Event::TasksReset { tasks } => ("reset", Tone::Busy, named(tasks.iter())),
-        Event::TasksRetired { tasks } => {
+        Event::TasksRetired { tasks, .. } => {
             ("retired", Tone::Over, named(tasks.iter().map(|task| &task.id)))
         }
         Event::WorkflowSaved(saved) => {

@@ -228,7 +228,33 @@ fn finished_parts_stay_while_their_parents_are_open() {
     world.claim("a1", "b");
     world.complete("a1", "b");
     world.at(SECOND).at(SECOND);
-    assert_eq!((world.state.live_tasks(), world.state.board().archived.done), (0, 3));
+    let archived = world.state.board().archived;
+    assert_eq!((world.state.live_tasks(), archived.done), (0, 2), "the parent is not counted");
+    assert_eq!(world.state.retired().count(), 3);
+    let counted = json!({"total_tasks": 2, "tasks": {"done": 2}});
+    world.call("get_status", json!({})).replies(counted.clone());
+    world.call("get_status", json!({"scope": "P1"})).replies(counted);
+}
+
+#[test]
+fn counts_are_those_of_tasks_without_parts_everywhere() {
+    let mut world = tree();
+    let counted = json!({"total_tasks": 4, "tasks": {"available": 4}});
+    world.call("get_status", json!({})).replies(counted.clone());
+    world.call("get_status", json!({"scope": "P1"})).replies(counted);
+    world.claim("a1", "p1-m1-t1");
+    world.complete("a1", "p1-m1-t1");
+    world.by("lead").call("cancel_task", json!({"task_id": "p1-m1-t2"})).expect("cancelled");
+    world.call("get_status", json!({})).replies(json!({
+        "total_tasks": 4, "tasks": {"available": 2, "done": 1, "failed": 1},
+        "of_failed": {"cancelled": 1}, "progress_percent": 33, "parts": [{"tasks": 3, "percent": 33}],
+    }));
+    world.call("get_status", json!({"scope": "P1.M1"})).replies(json!({
+        "total_tasks": 2, "tasks": {"done": 1, "failed": 1},
+        "of_failed": {"cancelled": 1}, "progress_percent": 100,
+    }));
+    world.call("get_all_tasks", json!({"limit": 1})).replies(json!({"total": 7}));
+    world.call("health_check", json!({})).replies(json!({"queue": {"available": 2, "ready": 2}}));
 }
 
 #[test]
@@ -254,8 +280,8 @@ fn done_parts_stay_until_those_that_were_called_off_are_gone() {
     world.at(SECOND).at(SECOND);
     assert_eq!(
         (world.status("p"), world.state.live_tasks()),
-        (TaskStatus::Done, 2),
-        "what is needed stays"
+        (TaskStatus::Done, 3),
+        "what is needed stays, and one part of it"
     );
 }
 
