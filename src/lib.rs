@@ -40,6 +40,7 @@
 // | how calls come in, wait, are read | `participant`: `handle` (the way in), `message`, `writer` (the thread; `messages`, `reads`, `neighbours`), `waiting`, `beside` (long reads), `feed`, `hints` (of what others do), `upkeep`, `archive` (the past) |
 // | how a process opens a board, and is seen on it | `participant`: `opening`, `access`, `attendance` (time, sign of life, what is due), `presence`, `living`, `lock` |
 // | what the state file is called | `config`, `statefile`: `home`; `participant`: `naming` (agreement, renaming) |
+// | what health says | `ops::health_check`; `participant`: `obstacles` (looked for once a second), `room` (on the disk), `holder` (of a lock) |
 // | what happens to a damaged or deleted board | `participant`: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 // | what a plan may look like | `plan`: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for paths, `state::parts` for parents |
 // | what is read from and written for other tools | `exchange`: a file per format and a line in `FORMATS`; `reading` (checks), `view` (the board), `verify`; `cli::exchange` for their files |

@@ -146,15 +146,19 @@ impl<H: mcp::Answering> Doors<H> {
     }
 }
 
-/// Whether calls can be answered now.
+/// Whether calls can be answered now as they should be.
 async fn ready(State(handle): State<Handle>) -> Response {
     let (status, body) = match handle.probe("health_check").await {
         Ok(health) => {
-            let mut body = json!({"status": "ready"});
-            if let Some(ahead) = health.get("clock_ahead_seconds") {
-                body["clock_ahead_seconds"] = ahead.clone();
+            let is_ready = health["ready"] == true;
+            let mut body = json!({"status": if is_ready { "ready" } else { "degraded" }});
+            // Without their texts, which name processes and paths: this needs no token.
+            for field in ["kinds", "clock_ahead_seconds"] {
+                if let Some(value) = health.get(field) {
+                    body[field] = value.clone();
+                }
             }
-            (StatusCode::OK, body)
+            (if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body)
         }
         Err(error) => {
             tracing::warn!(error = %error.message(), "not ready");

@@ -21,7 +21,10 @@ pub struct Params {}
 pub struct Vitals<'a> {
     pub started_at: Timestamp,
     /// What does not work as it should, and what to do about it.
-    pub troubles: Vec<String>,
+    pub troubles: Vec<Trouble>,
+    /// Looks whether calls can write in the board's directory. A function, because only
+    /// `health_check` needs it.
+    pub room: &'a dyn Fn() -> Option<Trouble>,
     /// Reads the state file's `seq`, if the file can be read. A function, because only
     /// `health_check` needs it.
     pub state_file_seq: &'a dyn Fn() -> Option<u64>,
@@ -39,6 +42,7 @@ impl Vitals<'_> {
         Self {
             started_at,
             troubles: Vec::new(),
+            room: &|| None,
             state_file_seq: &|| None,
             living: &Vec::new,
             ahead: None,
@@ -46,12 +50,83 @@ impl Vitals<'_> {
     }
 }
 
+/// What does not work as it should, in words for the operator.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    pub kind: Kind,
+    pub text: String,
+}
+
+impl Trouble {
+    pub fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+}
+
+/// What a reason is about, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Another process holds a lock of the board, so that calls wait
+    LockHeld,
+    /// No space is left for what calls write, or the quota is used up
+    DiskFull,
+    /// Nothing can be written in the board's directory
+    Unwritable,
+    /// The clock of the answering process differs from the board's time
+    WrongClock,
+    /// The state file does not show the newest event
+    StateFileBehind,
+    /// A newer version has written what this process cannot read, so that it writes nothing
+    Outdated,
+    /// The system tells of no changes, so they are looked for
+    Polling,
+    /// A limit of the board is nearly reached
+    NearlyFull,
+}
+
+impl Kind {
+    pub const ALL: [Self; 8] = [
+        Self::LockHeld,
+        Self::DiskFull,
+        Self::Unwritable,
+        Self::WrongClock,
+        Self::StateFileBehind,
+        Self::Outdated,
+        Self::Polling,
+        Self::NearlyFull,
+    ];
+
+    /// Whether calls are answered as they should be all the same.
+    pub fn is_harmless(self) -> bool {
+        matches!(self, Self::Polling | Self::NearlyFull)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LockHeld => "lock_held",
+            Self::DiskFull => "disk_full",
+            Self::Unwritable => "unwritable",
+            Self::WrongClock => "wrong_clock",
+            Self::StateFileBehind => "state_file_behind",
+            Self::Outdated => "outdated",
+            Self::Polling => "polling",
+            Self::NearlyFull => "nearly_full",
+        }
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     pub status: Health,
+    /// Whether calls can be answered as they should be; a degraded board may still be ready
+    pub ready: bool,
     /// Why the status is degraded
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
+    /// What each of the reasons is about, in their order
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<Kind>,
     pub version: &'static str,
     pub board_id: String,
     pub seq: u64,
@@ -130,13 +205,15 @@ impl Operation for HealthCheck {
     type Reply = Reply;
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let reasons: Vec<_> =
-            call.vitals.troubles.iter().cloned().chain(state.nearly_full(call.now)).collect();
+        let troubles = troubles(state, call);
+        let kinds: Vec<_> = troubles.iter().map(|trouble| trouble.kind).collect();
         let living = (call.vitals.living)();
         let oldest = state.oldest_ready().map(|task| call.now.since(task.created_at) / SECOND);
         Ok(Reply {
-            status: if reasons.is_empty() { Health::Ok } else { Health::Degraded },
-            reasons,
+            status: if troubles.is_empty() { Health::Ok } else { Health::Degraded },
+            ready: kinds.iter().all(|kind| kind.is_harmless()),
+            reasons: troubles.into_iter().map(|trouble| trouble.text).collect(),
+            kinds,
             version: env!("CARGO_PKG_VERSION"),
             board_id: state.board().board_id.clone(),
             seq: state.seq(),
@@ -157,5 +234,32 @@ impl Operation for HealthCheck {
             clock_ahead_seconds: call.vitals.ahead.map(|ahead| ahead / SECOND),
             wrong_clocks: WrongClock::of(&living),
         })
+    }
+}
+
+fn troubles(state: &State, call: &Call) -> Vec<Trouble> {
+    let clock = call.vitals.ahead.map(|ahead| {
+        let (seconds, side) = (ahead.abs() / SECOND, if ahead > 0 { "ahead of" } else { "behind" });
+        let text = format!(
+            "the clock of this process is {seconds} s {side} the board's time, by which deadlines \
+             go; set it right, as with NTP, then restart the process"
+        );
+        Trouble::new(Kind::WrongClock, text)
+    });
+    let full = state.nearly_full(call.now).into_iter();
+    let full = full.map(|text| Trouble::new(Kind::NearlyFull, text));
+    let found = call.vitals.troubles.iter().cloned();
+    found.chain((call.vitals.room)()).chain(clock).chain(full).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_called_alike_in_replies_and_metrics() {
+        for kind in Kind::ALL {
+            assert_eq!(serde_json::to_value(kind).expect("its name"), kind.name());
+        }
     }
 }

@@ -22,10 +22,12 @@ use std::time::{Duration, Instant};
 
 use super::edits::{Examined, Verdict};
 use super::error::{BoardError, CallError};
+use super::holder::Holder;
 use super::lock::LOCK_PATIENCE;
 use super::message::{Answers, Queued};
 use super::options::Stay;
 use crate::journal::JournalError;
+use crate::ops::health_check::{Kind, Trouble};
 use crate::state::event::Recorded;
 use batch::Batch;
 pub use batch::{Decided, Decision, Outcome};
@@ -51,7 +53,7 @@ pub enum Event {
     /// Another file has become the lock: nobody waits for that.
     LockReplaced,
     /// Who holds the journal's lock, for which these calls have waited too long.
-    Holder(Vec<Queued>, Option<u32>),
+    Holder(Vec<Queued>, Holder),
     Decided(Box<Decided>),
     /// Nothing was decided, and nothing is recorded.
     Undecided {
@@ -97,7 +99,7 @@ pub enum Event {
     SyncedAlone {
         seq: u64,
         synced: Result<(), BoardError>,
-        holder: Option<u32>,
+        holder: Holder,
         is_gone: bool,
     },
 }
@@ -458,13 +460,14 @@ impl Commit {
     }
 
     /// What is wrong with the state file, in words for the operator.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn trouble(&self) -> Option<Trouble> {
         let unshown = self.round.unshown.as_ref()?;
-        Some(format!(
+        let text = format!(
             "{} could not be written ({unshown}); operations are safe in the journal, and it is \
              tried again",
             self.file_name
-        ))
+        );
+        Some(Trouble::new(Kind::StateFileBehind, text))
     }
 
     /// Why the board could not be put back, once.

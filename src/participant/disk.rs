@@ -4,6 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use crate::journal::{AppendError, BatchId, JournalError};
+use crate::ops::health_check::Trouble;
 use crate::ops::{Due, History};
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
@@ -14,6 +15,7 @@ use crate::state::time::Timestamp;
 
 use super::commit::Placed;
 use super::error::BoardError;
+use super::holder::Holder;
 
 /// The replica with all that an operation may read beside it.
 pub struct Parts<'a> {
@@ -36,6 +38,11 @@ pub trait Peers {
 
     /// The seq of the state file, if it can be read.
     fn state_file_seq(&self) -> Option<u64>;
+
+    /// Why calls cannot write in the board's directory, if they cannot.
+    fn room(&self) -> Option<Trouble> {
+        None
+    }
 }
 
 /// Where an operation finds the board.
@@ -43,7 +50,7 @@ pub trait View {
     fn parts(&mut self) -> Parts<'_>;
 
     /// What does not work as it should, in words for the operator.
-    fn troubles(&self) -> Vec<String> {
+    fn troubles(&self) -> Vec<Trouble> {
         Vec::new()
     }
 }
@@ -69,7 +76,7 @@ pub trait Disk: View {
     fn unlock(&mut self);
 
     /// The process that holds it, if that is known.
-    fn holder(&self) -> Option<u32>;
+    fn holder(&self) -> Holder;
 
     /// Begins an append under the lock: applies what others have appended, of which the newest
     /// events are returned, and makes sure that this process may write and is seen.
@@ -123,7 +130,7 @@ pub trait Disk: View {
     /// Has a thread wait until it is free; `FileFree` comes then.
     fn await_file(&mut self);
 
-    fn file_holder(&self) -> Option<u32>;
+    fn file_holder(&self) -> Holder;
 
     /// Whether others have appended what the replica lacks, and the state file was about to show.
     fn is_overtaken(&self) -> bool;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::directory::DirectoryError;
+use super::holder::Holder;
 use crate::config::ConfigError;
 use crate::journal::JournalError;
 use crate::state::ApplyError;
@@ -132,8 +133,11 @@ pub enum BoardError {
          there was one"
     )]
     Unknown(JournalError),
-    #[error("the board's lock has been held by {} for {seconds} s; nothing was changed; try again", holder_text(*holder))]
-    Locked { holder: Option<u32>, seconds: u64 },
+    #[error(
+        "the board's lock has been held by {holder} for {seconds} s; nothing was changed; {}, then \
+         try again", holder.remedy()
+    )]
+    Locked { holder: Holder, seconds: u64 },
     #[error("{0}; this process only reads from here on: restart it with the newer callboard")]
     Outdated(String),
     #[error("{waiting} calls are waiting already; try again in a moment")]
@@ -182,10 +186,6 @@ impl BoardError {
             _ => false,
         }
     }
-}
-
-fn holder_text(holder: Option<u32>) -> String {
-    holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
 fn saved_text(saved: Option<&Path>) -> String {

@@ -11,11 +11,15 @@ use super::commit::Placed;
 use super::directory::DirectoryError;
 use super::disk::{Blocked, Disk, Parts, Peers, View};
 use super::error::{BoardError, lock_error};
+use super::holder::Holder;
 use super::living::Others;
 use super::locker::Locker;
 use super::message::Message;
+use super::obstacles::Obstacles;
+use super::room;
 use super::syncer::{Outcome, Syncer};
 use crate::journal::{AppendError, BatchId, JournalError};
+use crate::ops::health_check::{Kind, Trouble};
 use crate::ops::{Due, NoHistory};
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
@@ -73,6 +77,7 @@ pub(super) struct Files<'a> {
     pub threads: &'a mut Threads,
     /// Why changes are found by polling only, if the directory cannot be watched.
     pub unwatched: Option<&'a str>,
+    pub obstacles: &'a Obstacles,
     /// Whether the process may write, and so put the board's files back.
     pub may_write: bool,
 }
@@ -88,6 +93,10 @@ impl Peers for Others {
 
     fn state_file_seq(&self) -> Option<u64> {
         seq_of(self.dir())
+    }
+
+    fn room(&self) -> Option<Trouble> {
+        room::objection(self.dir())
     }
 }
 
@@ -105,12 +114,13 @@ impl View for Files<'_> {
         Parts { state, history, policy, now, peers: &self.attendance.others, ahead }
     }
 
-    fn troubles(&self) -> Vec<String> {
-        let outdated = self.board.check_writable().err().map(|error| error.to_string());
-        let unwatched = self.unwatched.as_ref();
-        let unwatched =
-            unwatched.map(|error| format!("changes are found by polling only ({error})"));
-        outdated.into_iter().chain(unwatched).collect()
+    fn troubles(&self) -> Vec<Trouble> {
+        let outdated = self.board.check_writable().err();
+        let outdated = outdated.map(|error| Trouble::new(Kind::Outdated, error.to_string()));
+        let unwatched = self.unwatched.map(|error| {
+            Trouble::new(Kind::Polling, format!("changes are found by polling only ({error})"))
+        });
+        self.obstacles.troubles().into_iter().chain(outdated).chain(unwatched).collect()
     }
 }
 
@@ -226,7 +236,7 @@ impl Disk for Files<'_> {
         self.board.lock.release_journal();
     }
 
-    fn holder(&self) -> Option<u32> {
+    fn holder(&self) -> Holder {
         self.board.lock.holder()
     }
 
@@ -317,7 +327,7 @@ impl Disk for Files<'_> {
         }
     }
 
-    fn file_holder(&self) -> Option<u32> {
+    fn file_holder(&self) -> Holder {
         self.board.lock.state_file_holder()
     }
 

@@ -2,11 +2,11 @@
 
 use std::cell::{Cell, OnceCell};
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::directory::RUN;
+use super::holder::holder;
 use super::note::{Note, machine, name};
 use super::presence::{is_held, presence_names};
 use crate::private::{Dir, Purpose};
@@ -104,25 +104,6 @@ fn described(id: ParticipantId, file: &File) -> Living {
     }
 }
 
-/// The process that holds the lock of `file`, where the system tells.
-fn holder(file: &File) -> Option<u32> {
-    let metadata = file.metadata().ok()?;
-    let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
-    holder_in(
-        &std::fs::read_to_string("/proc/locks").ok()?,
-        &format!("{major:02x}:{minor:02x}:{}", metadata.ino()),
-    )
-}
-
-/// Finds the holder in lines such as `1: FLOCK  ADVISORY  WRITE 4242 08:02:131 0 EOF`.
-fn holder_in(locks: &str, inode: &str) -> Option<u32> {
-    let held = locks.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>());
-    let ours = held
-        .filter(|fields| fields.get(4) == Some(&inode))
-        .find(|fields| fields.first() == Some(&"FLOCK"));
-    ours?.get(3)?.parse().ok().filter(|pid| *pid > 0)
-}
-
 /// The name of the program that started the process, where the system tells.
 fn starter(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -196,13 +177,5 @@ mod tests {
         drop(older);
         others.look_again();
         assert!(others.admit(&state, &newer));
-    }
-
-    #[test]
-    fn the_holder_is_the_process_with_a_lock_on_that_very_file() {
-        let locks = "1: POSIX  ADVISORY  READ 7 08:02:131 128 128\n2: FLOCK  ADVISORY  WRITE 4242 08:02:131 0 EOF\n\
-                     2: -> FLOCK  ADVISORY  WRITE 4 08:02:131 0 EOF\n3: FLOCK  ADVISORY  WRITE 5 08:02:132 0 EOF\n";
-        assert_eq!(holder_in(locks, "08:02:131"), Some(4242));
-        assert_eq!(holder_in(locks, "08:02:133"), None);
     }
 }

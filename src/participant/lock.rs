@@ -1,7 +1,7 @@
 //! The board's two locks, and what the processes of a board note in the files of these.
 
 use std::cell::{OnceCell, RefCell};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use super::directory::{
     opened,
 };
 use super::error::BoardError;
+use super::holder::Holder;
 use crate::clock::{BoardClock, Mark, SystemClock, boot};
 use crate::private::{self, Dir, Purpose};
 use crate::state::time::Timestamp;
@@ -154,17 +155,13 @@ impl BoardLock {
     }
 
     /// Acquires and signs both locks, waiting for at most `patience`. If one does not come, neither
-    /// is held, and the pid of its holder is returned, if known.
-    pub fn acquire_within(
-        &self,
-        patience: Duration,
-        pid: u32,
-    ) -> io::Result<Result<(), Option<u32>>> {
+    /// is held, and its holder is returned.
+    pub fn acquire_within(&self, patience: Duration, pid: u32) -> io::Result<Result<(), Holder>> {
         let start = Instant::now();
         for held in [&self.journal, &self.state_file] {
             if !private::lock_within(&held.file, patience.saturating_sub(start.elapsed()))? {
                 self.release();
-                return Ok(Err(self.signer(held.name)));
+                return Ok(Err(Holder::of(&held.file)));
             }
             // Otherwise whoever waits in vain would be told of the previous holder.
             drop(sign(&held.file, pid));
@@ -187,16 +184,12 @@ impl BoardLock {
         sign(&self.state_file.file, pid)
     }
 
-    pub fn holder(&self) -> Option<u32> {
-        self.signer(LOCK)
+    pub fn holder(&self) -> Holder {
+        Holder::of(&self.journal.file)
     }
 
-    pub fn state_file_holder(&self) -> Option<u32> {
-        self.signer(STATE_LOCK)
-    }
-
-    fn signer(&self, name: &str) -> Option<u32> {
-        signer(&opened(&self.dir).ok()?.open_file(name, Purpose::Read).ok()??)
+    pub fn state_file_holder(&self) -> Holder {
+        Holder::of(&self.state_file.file)
     }
 
     /// Notes in the lock file which state files the projections have left, for every process that
@@ -379,6 +372,13 @@ fn sign(lock: &File, pid: u32) -> io::Result<()> {
     } else {
         lock.write_all_at(format!("{pid:<10}\n").as_bytes(), 0)
     }
+}
+
+/// The process that holds the lock of this name in `dir`, if one does. Neither the lock nor its
+/// file is made for this, and nobody is kept waiting.
+pub fn held(dir: &Path, name: &str) -> Option<Holder> {
+    let file = Dir::open(dir).ok()??.open_file(name, Purpose::Read).ok()??;
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| Holder::of(&file))
 }
 
 /// The process that last acquired this lock, if it signed it.

@@ -14,6 +14,7 @@ use prometheus_client::registry::{Registry, Unit};
 use serde_json::Value;
 
 use super::error::CallError;
+use crate::ops::health_check::Kind;
 use crate::state::event::Recorded;
 
 /// Statuses of HTTP responses that are counted.
@@ -179,11 +180,23 @@ fn present(health: &Value) -> Registry {
     gauge("agents_present", "Agents whose process lives", &health["agents_present"]);
     gauge("participants", "Living processes that agents act through", &health["participants"]);
     gauge("uptime_seconds", "Since this process started", &health["uptime_seconds"]);
+    gauge(
+        "clock_ahead_seconds",
+        "By which the clock of this process is ahead of the board's time, if more than a minute",
+        &health["clock_ahead_seconds"],
+    );
     let degraded = health["reasons"].as_array().map_or(0, Vec::len);
     gauge(
         "degraded_reasons",
         "What does not work as it should; health_check says what",
         &Value::from(degraded),
     );
+    let reasons = Family::<Label, Gauge>::default();
+    let present = health["kinds"].as_array().map_or(&[][..], Vec::as_slice);
+    for kind in Kind::ALL {
+        let is_present = present.iter().any(|found| found == kind.name());
+        reasons.get_or_create(&Label("reason", kind.name())).set(is_present.into());
+    }
+    registry.register("degraded", "Reasons of which 1 is why the board is degraded", reasons);
     registry
 }

@@ -27,6 +27,7 @@ use super::hints::Watch;
 use super::lock::{self, LOCK_PATIENCE};
 use super::message::{Message, Queued, answer_one};
 use super::metrics::Metrics;
+use super::obstacles::Obstacles;
 use super::options::{Options, Stay};
 use super::syncer::Outcome;
 use super::upkeep::Upkeep;
@@ -63,6 +64,7 @@ pub(crate) struct Writer {
     watch: Watch,
     edits: Edits,
     upkeep: Upkeep,
+    obstacles: Obstacles,
     feed: Arc<Feed>,
     metrics: Arc<Metrics>,
     /// Cloned by each call that is asking the archive, so that its reference count tells how many
@@ -115,6 +117,7 @@ impl Writer {
             watch: Watch::default(),
             edits: Edits::default(),
             upkeep: Upkeep::default(),
+            obstacles: Obstacles::default(),
             feed,
             metrics,
             fetching: Arc::default(),
@@ -170,7 +173,11 @@ impl Writer {
     fn patience(&mut self) -> Option<Duration> {
         let listened_to = self.is_listened_to();
         let commit = &self.driver.commit;
-        let Some(board) = &self.board else { return listened_to.then_some(POLL_WHILE_PARKED) };
+        let Some(board) = &self.board else {
+            let checks = self.driver.stay == Stay::Lasting;
+            let while_served = checks.then_some(PRESENCE_CHECK);
+            return if listened_to { Some(POLL_WHILE_PARKED) } else { while_served };
+        };
         let awaits_lock = commit.has_calls() && !commit.is_ready();
         if commit.is_ready() || self.waiting.is_unsettled() && !awaits_lock {
             return Some(Duration::ZERO);
@@ -232,6 +239,8 @@ impl Writer {
             self.driver.commit.retry_to_show(board.state.seq(), Instant::now());
         }
         self.attendance.touch(self.board.as_ref());
+        let seq = self.board.as_ref().map(|board| board.state.seq());
+        self.obstacles.look(&self.dir, seq, Instant::now());
     }
 
     /// Whether a parked call or a feed listener waits for what may happen.
@@ -323,6 +332,7 @@ impl Writer {
             attendance: &mut self.attendance,
             threads: &mut self.threads,
             unwatched: self.watch.unwatched.as_deref(),
+            obstacles: &self.obstacles,
             may_write: self.access.unwritable.is_none(),
         };
         Some((&mut self.driver, files))

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::harness::http::{Door, Server};
 use crate::harness::{Board, Client, PATIENCE, size, until};
+use crate::health;
 use crate::hooks::{answer, by_shell, input};
 
 const HOUR: i64 = 3_600;
@@ -204,12 +205,13 @@ fn who_is_off_by_how_much_is_said_everywhere() {
     );
     let health = fast.ok("health_check", json!({}));
     assert!(is_about(&health["clock_ahead_seconds"], 5 * HOUR), "{health}");
-    let ready: Value =
-        serde_json::from_str(&server.ask(&server.request("GET", "/readyz")).text()).unwrap();
-    assert!(
-        ready["status"] == "ready" && is_about(&ready["clock_ahead_seconds"], -2 * HOUR),
-        "{ready}"
-    );
+    assert!(health["reasons"][0].as_str().unwrap().contains("ahead of the board's time"));
+    let (status, ready) = health::ready(&server);
+    assert!(status == 503 && ready["kinds"] == json!(["wrong_clock"]), "{ready}");
+    assert!(is_about(&ready["clock_ahead_seconds"], -2 * HOUR), "{ready}");
+    let samples = health::samples(&server);
+    assert_eq!(samples[r#"callboard_degraded{reason="wrong_clock"}"#], 1.0);
+    assert!((samples["callboard_clock_ahead_seconds"] + 2.0 * HOUR as f64).abs() <= 2.0);
 
     for command in ["doctor", "status"] {
         let said = board.finish(board.command().arg(command)).stdout;

@@ -3,15 +3,55 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::harness::http::{Door, Server};
-use crate::harness::{Board, STATE_FILE, available};
+use crate::harness::{Board, PATIENCE, STATE_FILE, StopAtEnd, available, until};
+
+/// The time in which health must tell.
+const SOON: Duration = Duration::from_secs(5);
 
 fn health(server: &Server) -> Value {
     Door::Rpc.ok(server, "health_check", &json!({}))
+}
+
+/// What `/readyz` says.
+pub(crate) fn ready(server: &Server) -> (u16, Value) {
+    let answer = server.ask(&server.request("GET", "/readyz").without("Authorization"));
+    (answer.status, serde_json::from_str(&answer.text()).unwrap())
+}
+
+/// The reason of this kind, which health must tell soon, with all that monitoring sees.
+#[track_caller]
+pub(crate) fn degraded(server: &Server, kind: &str) -> String {
+    let reason = until(SOON, kind, || {
+        let found = health(server);
+        let at = found["kinds"].as_array()?.iter().position(|found| found == kind)?;
+        assert_eq!(found["status"], "degraded");
+        Some(found["reasons"][at].as_str().unwrap().to_owned())
+    });
+    let (status, body) = ready(server);
+    assert_eq!((status, &body["status"]), (503, &json!("degraded")));
+    assert!(body["kinds"].as_array().unwrap().iter().any(|found| found == kind), "{body}");
+    assert_eq!(samples(server)[&format!("callboard_degraded{{reason=\"{kind}\"}}")], 1.0);
+    reason
+}
+
+/// Waits until all is well again.
+#[track_caller]
+pub(crate) fn recovered(server: &Server) {
+    until(SOON, "it is ready", || (ready(server).0 == 200).then_some(()));
+    assert_eq!(health(server)["status"], "ok");
+    assert!(
+        samples(server).iter().all(|(name, value)| !name.contains("_degraded") || *value == 0.0)
+    );
 }
 
 /// The text of `/metrics` for a reader that accepts this.
@@ -27,7 +67,7 @@ fn metrics(server: &Server, accepted: &str, kind: &str) -> String {
 }
 
 /// All samples of `/metrics`, by name and labels.
-fn samples(server: &Server) -> BTreeMap<String, f64> {
+pub(crate) fn samples(server: &Server) -> BTreeMap<String, f64> {
     let text = metrics(server, "*/*", "text/plain; version=0.0.4");
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let parsed = samples.map(|line| {
@@ -181,11 +221,98 @@ fn state_file_that_cannot_be_written_is_a_reason_until_it_can() {
     );
     assert!(degraded["reasons"][0].as_str().unwrap().contains(STATE_FILE), "{degraded}");
     assert_eq!(samples(&server)["callboard_degraded_reasons"], 1.0);
+    assert!(self::degraded(&server, "state_file_behind").contains(STATE_FILE));
     fs::remove_dir_all(&obstacle).unwrap();
     let reply = Door::Rpc.ok(&server, "create_task", &json!({"id": "t3", "description": "d"}));
     assert_eq!(reply.get("warning"), None, "{reply}");
-    assert_eq!(health(&server)["status"], "ok");
+    recovered(&server);
     board.assert_file_is_the_replay();
+}
+
+/// A process that holds the lock of this file until it is killed.
+struct Holder(Child);
+
+impl Holder {
+    fn of(lock: &Path) -> Option<Self> {
+        let mut flock = Command::new("flock");
+        let held = flock.arg("--no-fork").arg(lock).args(["sleep", "600"]).spawn();
+        let missing = held.as_ref().err().map(ToString::to_string);
+        if !available("flock", missing.as_deref()) {
+            return None;
+        }
+        let holder = Self(held.unwrap());
+        until(PATIENCE, "the lock is held", || {
+            fs::File::open(lock).unwrap().try_lock_shared().is_err().then_some(())
+        });
+        Some(holder)
+    }
+
+    fn stop(&self) {
+        kill_process(Pid::from_child(&self.0), Signal::STOP).unwrap();
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn lock_that_another_process_holds_is_a_reason_that_names_it_and_the_way_out() {
+    for (name, is_stopped) in [("lock", true), ("lock", false), ("state-lock", true)] {
+        let board = Board::new();
+        board.cli_ok("create_task", json!({"description": "d"}));
+        // It has not opened the board when the lock is taken.
+        let server = Server::on(&board);
+        let Some(holder) = Holder::of(&board.file(name)) else { return };
+        if is_stopped {
+            holder.stop();
+        }
+        let pid = holder.0.id();
+        let way_out =
+            if is_stopped { format!("`kill -CONT {pid}`") } else { format!("`kill {pid}`") };
+        let reason = degraded(&server, "lock_held");
+        assert!(
+            reason.contains(&format!("process {pid}")) && reason.contains(&way_out),
+            "{reason}"
+        );
+        assert_eq!(reason.contains("(stopped)"), is_stopped, "{reason}");
+        if name == "lock" {
+            let refused = board.finish(board.command().args(["add", "in vain"]));
+            assert_eq!(refused.status.code(), Some(3), "{}", refused.stderr);
+            assert!(refused.stderr.contains(&way_out), "{}", refused.stderr);
+        }
+        drop(holder);
+        recovered(&server);
+        Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
+    }
+}
+
+#[test]
+fn locks_that_busy_processes_take_in_turn_are_no_reason() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
+        for _ in 0..2 {
+            let mut client = board.mcp();
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::SeqCst) {
+                    client.ok("create_task", json!({"description": "d"}));
+                }
+            });
+        }
+        let start = Instant::now();
+        until(PATIENCE, "a while under load", || {
+            let found = health(&server);
+            assert_eq!(found["status"], "ok", "{found}");
+            (start.elapsed() > Duration::from_secs(4)).then_some(())
+        });
+    });
 }
 
 #[test]

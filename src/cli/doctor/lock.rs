@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use super::Check;
 use crate::participant::LOCK_PATIENCE;
 use crate::participant::directory::LOCKS;
-use crate::participant::lock::signer;
+use crate::participant::holder::Holder;
 
 const NAME: &str = "lock";
 
@@ -61,15 +61,10 @@ fn wait(file: File) -> Result<File, Check> {
 }
 
 fn held(file: &File) -> Check {
-    let holder =
-        signer(file).map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
+    let holder = Holder::of(file);
     let found = format!(
         "held by {holder} for {} s, so journal and state file were not looked at",
         LOCK_PATIENCE.as_secs()
     );
-    Check::fail(
-        NAME,
-        found,
-        format!("see what {holder} does; if it hangs, end it: the lock goes with it"),
-    )
+    Check::fail(NAME, found, holder.remedy())
 }

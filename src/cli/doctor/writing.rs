@@ -1,20 +1,19 @@
 //! Whether this user can write every file that a call writes, and whether there is room for it.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, accessat, fallocate};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
 use super::Check;
 use crate::journal::sqlite;
 use crate::participant;
 use crate::participant::directory::LOCKS;
+use crate::participant::room::{OF_A_CALL, fits, is_full};
 
 const NAME: &str = "writing";
-/// Most bytes, about, that a call writes, apart from rewriting the whole state file.
-const OF_A_CALL: u64 = 256 << 10;
 
 pub(super) fn check(dir: &Path) -> Check {
     let [log, index] = ["-wal", "-shm"].map(|suffix| format!("{}{suffix}", sqlite::FILE_NAME));
@@ -34,9 +33,6 @@ pub(super) fn check(dir: &Path) -> Check {
     }
     let size =
         fs::symlink_metadata(participant::home(dir).file()).map_or(0, |metadata| metadata.len());
-    let is_full = |error: &io::Error| {
-        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-    };
     let fix = "free some: calls that find no room fail, and nothing that was acknowledged is lost";
     match fits(dir, OF_A_CALL).map(|()| fits(dir, size + OF_A_CALL)) {
         Ok(Err(error)) if is_full(&error) => {
@@ -65,17 +61,5 @@ fn denied(path: &Path) -> Option<io::ErrorKind> {
     match accessat(CWD, path, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS) {
         Ok(()) | Err(Errno::NOENT) => None,
         Err(error) => Some(error.kind()),
-    }
-}
-
-/// Allocates that much for an unnamed file, which nobody sees and which disappears at once.
-fn fits(dir: &Path, bytes: u64) -> io::Result<()> {
-    let mut file = tempfile::tempfile_in(dir)?;
-    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-        // The file system does not support the call.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-            file.write_all(&vec![0; bytes.min(OF_A_CALL) as usize])
-        }
-        taken => Ok(taken?),
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::{Action, BETWEEN_TRIES};
 use crate::participant::edits::{Examined, Verdict};
 use crate::participant::error::{BoardError, CallError};
+use crate::participant::holder::Holder;
 use crate::participant::lock::LOCK_PATIENCE;
 use crate::participant::message::{Answer, Answers, add_warning};
 use crate::state::event::Recorded;
@@ -261,10 +262,10 @@ impl Round {
     }
 
     /// The log was synced without the state file's lock, which `holder` has.
-    pub(super) fn synced_alone(&mut self, holder: Option<u32>) {
-        let holder = holder.map_or("another process".to_owned(), |pid| format!("process {pid}"));
+    pub(super) fn synced_alone(&mut self, holder: Holder) {
         if let Step::SyncingAlone { why } = std::mem::take(&mut self.step) {
-            self.unshown = why.or_else(|| Some(format!("its lock is held by {holder}")));
+            self.unshown =
+                why.or_else(|| Some(format!("its lock is held by {holder}: {}", holder.remedy())));
         }
     }
 

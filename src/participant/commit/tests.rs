@@ -138,7 +138,7 @@ fn call_waits_for_the_lock_only_so_long() {
     assert!(path.next().is_none(), "it waits");
     path.now += SECOND;
     let Some(Action::AskHolder(late)) = path.next() else { panic!("it waits no longer") };
-    path.tell(Event::Holder(late, Some(1)));
+    path.tell(Event::Holder(late, Holder::default()));
     assert!(matches!(path.next(), Some(Action::Reply(_))));
     path.tell(Event::LockCame(Ok(())));
     assert!(matches!(path.next(), Some(Action::Unlock)), "the lock is not wanted any more");
@@ -157,12 +157,20 @@ fn round_goes_on_without_the_state_file_whose_lock_never_comes() {
     path.now += LOCK_PATIENCE;
     path.is_held_up();
     assert!(matches!(path.next(), Some(Action::SyncAlone)));
-    path.tell(Event::SyncedAlone { seq: 7, synced: Ok(()), holder: Some(1), is_gone: false });
+    path.tell(Event::SyncedAlone {
+        seq: 7,
+        synced: Ok(()),
+        holder: Holder { pid: Some(1), is_stopped: true },
+        is_gone: false,
+    });
     assert!(matches!(path.next(), Some(Action::Publish { seq: 7, .. })));
     let Some(Action::Reply(answers)) = path.next() else { panic!("it replies") };
     answers.into_iter().for_each(|(reply, answer)| drop(reply.send(answer)));
     let reply = answer.try_recv().expect("an answer").expect("a reply");
-    assert!(reply["warning"].as_str().is_some_and(|text| text.contains("process 1")), "{reply}");
+    assert!(
+        reply["warning"].as_str().is_some_and(|text| text.contains("`kill -CONT 1`")),
+        "{reply}"
+    );
     assert!(path.commit.trouble().is_some());
 }
 

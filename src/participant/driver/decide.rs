@@ -1,6 +1,7 @@
 //! One batch: what is due by time is recorded, then the calls, then what follows from them.
 
 use super::Driver;
+use crate::ops::health_check::Kind;
 use crate::ops::{self, Call, Due, Fetched, Prepared, Recorder, Vitals};
 use crate::participant::commit::{Decided, Decision, Event, Outcome};
 use crate::participant::disk::{Blocked, Disk, Parts, View};
@@ -201,12 +202,18 @@ impl Driver {
         let started_as = call.caller.default_agent();
         let seed = self.chance.draw();
         let unshown = self.commit.trouble();
-        let troubles = view.troubles().into_iter().chain(unshown).collect();
+        let others = view.troubles().into_iter();
+        // Why this process could not write the file says more than that it is behind.
+        let others = others
+            .filter(|other| unshown.is_none() || other.kind != Kind::StateFileBehind)
+            .collect::<Vec<_>>();
+        let troubles = unshown.into_iter().chain(others).collect();
         let Parts { state, history, policy, now, peers, ahead } = view.parts();
         let default_agent = self.resolved(&started_as, state);
         let vitals = Vitals {
             started_at: self.started_at,
             troubles,
+            room: &|| peers.room(),
             state_file_seq: &|| peers.state_file_seq(),
             living: &|| peers.living(),
             ahead,

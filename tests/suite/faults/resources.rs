@@ -14,7 +14,9 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::{path, power};
+use crate::harness::http::Server;
 use crate::harness::{Board, Client, PATIENCE, Reply, StopAtEnd, available, size, until};
+use crate::health;
 
 const WRITERS: usize = 3;
 
@@ -386,6 +388,20 @@ fn repair_that_has_no_room_for_its_backup_leaves_nothing_of_it() {
     fs::remove_file(board.file("filler")).unwrap();
     assert!(repair().status.success());
     assert_eq!(board.tasks().len(), 40);
+}
+
+#[test]
+fn full_disk_is_a_reason_until_there_is_space_though_no_call_has_failed() {
+    let board = Board::new();
+    let Some(_mounted) = Mounted::of(&board) else { return };
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let server = Server::on(&board);
+    health::recovered(&server);
+    let filler = board.file("filler");
+    let _ = fs::write(&filler, vec![0; 8 << 20]);
+    assert!(health::degraded(&server, "disk_full").contains("the disk is full"));
+    fs::remove_file(filler).unwrap();
+    health::recovered(&server);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use callboard::ops::{Due, History};
 use callboard::participant::BoardError;
 use callboard::participant::commit::Placed;
 use callboard::participant::disk::{Blocked, Disk, Parts, Peers, View};
+use callboard::participant::holder::Holder;
 use callboard::state::State;
 use callboard::state::agent::Participant;
 use callboard::state::deadline::STEP;
@@ -208,8 +209,8 @@ impl Disk for SimulatedDisk {
         self.shared.borrow_mut().lock.take_if(|holder| *holder == self.seat);
     }
 
-    fn holder(&self) -> Option<u32> {
-        None
+    fn holder(&self) -> Holder {
+        Holder::default()
     }
 
     fn begin(&mut self) -> Result<Vec<Recorded>, Blocked> {
@@ -312,8 +313,8 @@ impl Disk for SimulatedDisk {
         self.shared.borrow_mut().awaits_file.insert(self.seat);
     }
 
-    fn file_holder(&self) -> Option<u32> {
-        None
+    fn file_holder(&self) -> Holder {
+        Holder::default()
     }
 
     fn is_overtaken(&self) -> bool {

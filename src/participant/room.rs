@@ -1,0 +1,61 @@
+//! Whether there is room, and permission, for what calls write in the board's directory.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use crate::ops::health_check::{Kind, Trouble};
+
+/// Most bytes, about, that a call writes, apart from rewriting the whole state file.
+pub const OF_A_CALL: u64 = 256 << 10;
+
+/// Why calls cannot write in `dir`, if they cannot.
+pub fn objection(dir: &Path) -> Option<Trouble> {
+    let error = fits(dir, OF_A_CALL).err()?;
+    // Where there is no directory yet, the first call makes it.
+    if error.kind() == io::ErrorKind::NotFound {
+        return None;
+    }
+    let kind = if is_full(&error) { Kind::DiskFull } else { Kind::Unwritable };
+    Some(Trouble::new(kind, format!("{}; reading goes on", in_words(dir, &error))))
+}
+
+/// Whether the disk or the quota is full.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// What this error of writing in `dir` means, and what to do about it.
+pub fn in_words(dir: &Path, error: &io::Error) -> String {
+    let dir = dir.display();
+    match error.kind() {
+        io::ErrorKind::StorageFull => {
+            format!("the disk is full, so that nothing can be written in {dir}; free some space")
+        }
+        io::ErrorKind::QuotaExceeded => format!(
+            "the disk quota is used up, so that nothing can be written in {dir}; free some space"
+        ),
+        io::ErrorKind::ReadOnlyFilesystem => format!(
+            "{dir} is on a file system mounted read-only, so that nothing can be written there; \
+             mount it for writing, or use `callboard --server URL` where the board can be written"
+        ),
+        _ => format!(
+            "nothing can be written in {dir} ({error}); `chmod u+rwx {dir}` as its owner, or use \
+             the owner's `callboard serve`"
+        ),
+    }
+}
+
+/// Allocates that much for an unnamed file, which nobody sees and which disappears at once.
+pub fn fits(dir: &Path, bytes: u64) -> io::Result<()> {
+    let mut file = tempfile::tempfile_in(dir)?;
+    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        // The file system does not support the call.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            file.write_all(&vec![0; bytes.min(OF_A_CALL) as usize])
+        }
+        taken => Ok(taken?),
+    }
+}
