@@ -46,13 +46,19 @@ impl Session {
         O::Reply: DeserializeOwned,
     {
         let (board, runtime) = (self.board(Stay::Brief)?, runtime()?);
-        let (mut query, mut items) = (arguments(params)?, Vec::new());
+        let (mut query, mut items, mut warning) = (arguments(params)?, Vec::new(), None);
         query["limit"] = Value::from(limit::PAGE.max);
         loop {
             let mut page = runtime.block_on(board.call(O::NAME, query.clone()))?;
             items.append(page[list].as_array_mut().unwrap_or(&mut Vec::new()));
+            // What a process has to say of the board comes with its first reply.
+            warning = warning.or_else(|| page.get("warning").cloned());
             match page["next"].take() {
-                Value::Null => return answered::<O>(json!({list: items})),
+                Value::Null => {
+                    let mut reply = json!({list: items});
+                    warning.into_iter().for_each(|warning| reply["warning"] = warning);
+                    return answered::<O>(reply);
+                }
                 next => query["after"] = next,
             }
         }

@@ -5,9 +5,12 @@ use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::caller::Caller;
 use super::error::CallError;
 use super::history::JournalHistory;
+use super::message::add_warning;
 use crate::journal::JournalError;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::{self, Call, History, Prepared, Vitals};
@@ -30,6 +33,8 @@ pub(crate) struct Snapshot {
     pub participant: Participant,
     pub is_presence: bool,
     pub started_at: Timestamp,
+    /// What is said with the answer, of a board that can only be read.
+    pub report: Option<String>,
 }
 
 impl Snapshot {
@@ -37,7 +42,7 @@ impl Snapshot {
         mut self,
         prepared: &dyn Prepared,
         caller: &Caller,
-    ) -> Result<serde_json::Value, CallError> {
+    ) -> Result<Value, CallError> {
         let default_agent = caller.default_agent();
         let vitals = Vitals::since(self.started_at);
         let history = Past { dir: self.dir, head: self.state.seq(), journal: OnceCell::new() };
@@ -53,10 +58,12 @@ impl Snapshot {
             ..Call::new(self.now, self.seed, &self.policy, &self.participant.id, &history, &vitals)
         };
         let executed = ops::execute(&mut self.state, prepared, call);
-        executed
-            .map_err(|error| CallError::Failed(Arc::new(error.into())))?
-            .answer
-            .map_err(CallError::Refused)
+        let executed = executed.map_err(|error| CallError::Failed(Arc::new(error.into())))?;
+        let mut answer = executed.answer.map_err(CallError::Refused)?;
+        if let (Some(report), Value::Object(reply)) = (&self.report, &mut answer) {
+            add_warning(reply, report);
+        }
+        Ok(answer)
     }
 }
 

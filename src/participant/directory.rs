@@ -270,7 +270,11 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
         return refuse("not a directory", "move it away or choose another with --dir");
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return refuse("owned by another user", "choose another with --dir, or run as its owner");
+        return refuse(
+            "owned by another user",
+            "its owner can share it: `callboard serve` there, then `callboard --server URL` here; or \
+             choose another with --dir, or run as its owner",
+        );
     }
     if metadata.mode() & 0o002 != 0 {
         let is_shared = metadata.mode() & 0o1000 != 0;

@@ -78,6 +78,8 @@ pub enum BoardError {
     Absent { dir: PathBuf },
     #[error("{0}")]
     Forbidden(String),
+    #[error("{0}")]
+    Unwritable(String),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error(transparent)]
@@ -153,6 +155,7 @@ impl BoardError {
         match self {
             Self::Absent { .. } => "no_board",
             Self::Forbidden(_) => "board_forbidden",
+            Self::Unwritable(_) => "board_unwritable",
             Self::Directory(DirectoryError::Replaced { .. } | DirectoryError::Homeless { .. }) => {
                 "board_replaced"
             }

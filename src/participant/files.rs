@@ -11,6 +11,7 @@ use super::commit::Placed;
 use super::directory::DirectoryError;
 use super::disk::{Blocked, Disk, Parts, Peers, View};
 use super::error::{BoardError, lock_error};
+use super::history::JournalHistory;
 use super::holder::Holder;
 use super::living::Others;
 use super::locker::Locker;
@@ -18,15 +19,16 @@ use super::message::Message;
 use super::obstacles::Obstacles;
 use super::room;
 use super::syncer::{Outcome, Syncer};
+use crate::journal::sqlite::SqliteJournal;
 use crate::journal::{AppendError, BatchId, JournalError};
 use crate::ops::health_check::{Kind, Trouble};
-use crate::ops::{Due, NoHistory};
+use crate::ops::{Due, History, NoHistory};
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
 use crate::state::level::Living;
 use crate::state::policy::Policy;
 use crate::state::run::rows::Rows;
-use crate::statefile;
+use crate::statefile::{self, Home};
 
 /// The threads that wait for locks and for the disk.
 pub(super) struct Threads {
@@ -262,7 +264,17 @@ impl Disk for Files<'_> {
         events: &[Recorded],
         rows: &Rows,
     ) -> Result<(), AppendError> {
-        self.board.append(expected, batch, events, rows)
+        let appended = self.board.append(expected, batch, events, rows);
+        appended.map_err(|error| match error {
+            // SQLite tells of a full quota as of any other failure.
+            AppendError::Failed(JournalError::Sqlite(_) | JournalError::Io(_))
+                if room::objection(&self.board.dir)
+                    .is_some_and(|trouble| trouble.kind == Kind::DiskFull) =>
+            {
+                AppendError::Failed(JournalError::Full)
+            }
+            error => error,
+        })
     }
 
     fn find(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
@@ -391,16 +403,23 @@ impl Files<'_> {
     }
 }
 
-/// What there is before a board is made: the state that the first write will begin with.
+/// What there is before a board is made: the state that the first write will begin with. Or what
+/// can be read of a board that cannot be written.
 pub(super) struct Absent<'a> {
     state: State,
+    /// That of a board which can only be read.
+    journal: Option<(Home, SqliteJournal)>,
     policy: Policy,
     attendance: &'a mut Attendance,
 }
 
 impl<'a> Absent<'a> {
     pub(super) fn new(state: State, attendance: &'a mut Attendance) -> Self {
-        Self { state, policy: Policy::default(), attendance }
+        Self { state, journal: None, policy: Policy::default(), attendance }
+    }
+
+    pub(super) fn with_journal(self, dir: &Path, journal: Option<SqliteJournal>) -> Self {
+        Self { journal: journal.map(|journal| (Home::of(dir), journal)), ..self }
     }
 }
 
@@ -408,7 +427,12 @@ impl View for Absent<'_> {
     fn parts(&mut self) -> Parts<'_> {
         let now = self.attendance.now(&self.state);
         let ahead = self.attendance.clock.ahead();
+        let head = self.state.seq();
+        let history: Box<dyn History + '_> = match &self.journal {
+            Some((dir, journal)) => Box::new(JournalHistory { journal, dir, head }),
+            None => Box::new(NoHistory),
+        };
         let (state, policy, peers) = (&mut self.state, &self.policy, &self.attendance.others);
-        Parts { state, history: Box::new(NoHistory), policy, now, peers, ahead }
+        Parts { state, history, policy, now, peers, ahead }
     }
 }

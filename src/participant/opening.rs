@@ -9,7 +9,7 @@ use super::directory::{self, DirectoryError};
 use super::error::{BoardError, io_error};
 use super::lock::{BoardLock, acquire};
 use super::recovery::{self, Author, found_by};
-use super::{edits, naming, presence};
+use super::{edits, naming, presence, room};
 use crate::config;
 use crate::journal::sqlite::SqliteJournal;
 use crate::journal::{BatchId, JournalError};
@@ -303,6 +303,36 @@ pub(super) fn before_first_write(dir: &Path) -> Result<(State, Option<String>), 
             Ok((State::from_document(document), Some(lost)))
         }
     }
+}
+
+/// A board that cannot be written where it is, as far as it can be read there.
+pub(super) struct AsItIs {
+    pub state: State,
+    pub journal: Option<SqliteJournal>,
+    /// Says so, and why.
+    pub report: String,
+}
+
+/// Reads what is there; none if the board could be written, so that it should be opened instead.
+pub(super) fn as_it_is(dir: &Path) -> Result<Option<AsItIs>, BoardError> {
+    let Some(trouble) = room::objection(dir) else { return Ok(None) };
+    directory::inspect(dir)?;
+    let loaded = Loaded::read(dir).or_else(|error| match error {
+        BoardError::StateFileUnsound(_) => Loaded::without_file(dir),
+        error => Err(error),
+    });
+    let (state, journal, unread) = match loaded {
+        Ok(Loaded { state, journal, .. }) => (state, Some(journal), String::new()),
+        Err(error) => match statefile::load(dir)? {
+            Some(Found::Sound(document) | Found::Foreign { document, .. }) => {
+                let unread = format!("; its history cannot be read there ({error})");
+                (State::from_document(*document), None, unread)
+            }
+            _ => return Err(error),
+        },
+    };
+    let report = format!("{}: this is the board as of event {}{unread}", trouble.text, state.seq());
+    Ok(Some(AsItIs { state, journal, report }))
 }
 
 /// Completes the remaking of a journal in which a process died, and returns whether there was one

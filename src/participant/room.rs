@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, accessat, fallocate};
 use rustix::io::Errno;
 
+use super::directory::{JOURNAL, LOCKS};
 use crate::ops::health_check::{Kind, Trouble};
 
 /// Most bytes, about, that a call writes, apart from rewriting the whole state file.
@@ -13,13 +14,22 @@ pub const OF_A_CALL: u64 = 256 << 10;
 
 /// Why calls cannot write in `dir`, if they cannot.
 pub fn objection(dir: &Path) -> Option<Trouble> {
-    let error = fits(dir, OF_A_CALL).err()?;
+    let closed = || LOCKS.into_iter().chain([JOURNAL]).find_map(|name| denied(&dir.join(name)));
+    let error = fits(dir, OF_A_CALL).err().or_else(|| closed().map(io::Error::from))?;
     // Where there is no directory yet, the first call makes it.
     if error.kind() == io::ErrorKind::NotFound {
         return None;
     }
     let kind = if is_full(&error) { Kind::DiskFull } else { Kind::Unwritable };
     Some(Trouble::new(kind, format!("{}; reading goes on", in_words(dir, &error))))
+}
+
+/// Why the file cannot be read and written; none if it can, or does not exist.
+pub fn denied(path: &Path) -> Option<io::ErrorKind> {
+    match accessat(CWD, path, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS) {
+        Ok(()) | Err(Errno::NOENT) => None,
+        Err(error) => Some(error.kind()),
+    }
 }
 
 /// Whether the disk or the quota is full.
@@ -42,7 +52,7 @@ pub fn in_words(dir: &Path, error: &io::Error) -> String {
              mount it for writing, or use `callboard --server URL` where the board can be written"
         ),
         _ => format!(
-            "nothing can be written in {dir} ({error}); `chmod u+rwx {dir}` as its owner, or use \
+            "nothing can be written in {dir} ({error}); `chmod -R u+rwX {dir}` as its owner, or use \
              the owner's `callboard serve`"
         ),
     }

@@ -17,6 +17,7 @@ use super::access::Access;
 use super::attendance::{Attendance, is_past};
 use super::board::Board;
 use super::commit::Event;
+use super::directory::DirectoryError;
 use super::disk::View;
 use super::driver::Driver;
 use super::editing::Edits;
@@ -32,7 +33,7 @@ use super::options::{Options, Stay};
 use super::syncer::Outcome;
 use super::upkeep::Upkeep;
 use super::waiting::Waiting;
-use super::{naming, opening};
+use super::{naming, opening, room};
 use crate::clock::BoardClock;
 use crate::redact;
 use crate::state::agent::Participant;
@@ -284,8 +285,22 @@ impl Writer {
         let opened = writable.and_then(|()| asked()).map_err(Arc::new);
         match opened.and_then(|()| self.open(true)) {
             Ok(()) => self.driver.commit.handle(Event::Called(call), Instant::now()),
-            Err(error) => answer_one(call.reply, Err(CallError::Failed(error))),
+            Err(error) => answer_one(call.reply, Err(CallError::Failed(self.in_words(error)))),
         }
+    }
+
+    /// The error of a board that could not be opened. If nothing can be written there, that is what
+    /// it says, whatever the attempt has met first.
+    pub(super) fn in_words(&self, error: Arc<BoardError>) -> Arc<BoardError> {
+        let is_of_place = !matches!(
+            *error,
+            BoardError::Forbidden(_)
+                | BoardError::Absent { .. }
+                | BoardError::Locked { .. }
+                | BoardError::Directory(DirectoryError::Unsafe { .. })
+        );
+        let trouble = room::objection(&self.dir).filter(|_| is_of_place);
+        trouble.map_or(error, |trouble| Arc::new(BoardError::Unwritable(trouble.text)))
     }
 
     /// Loads the board if there is one; makes it if `create` says so.

@@ -124,7 +124,7 @@ fn nested(size: usize) -> Vec<Value> {
 
 /// What is asked of each operation, in the order in which all are called. An operation that is not
 /// here fails the test.
-fn calls(operation: &str, last: &str) -> Option<Vec<Value>> {
+pub(crate) fn calls(operation: &str, last: &str) -> Option<Vec<Value>> {
     let some = |name: &str| json!({"agent_id": name});
     let all = |calls: &[Value]| Some(calls.to_vec());
     let missing = "none-such";

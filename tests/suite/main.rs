@@ -54,6 +54,7 @@ mod subagents;
 mod teams;
 mod tidy;
 mod tools;
+mod unwritable;
 mod upgrades;
 mod waiting;
 mod wire;

@@ -1,17 +1,13 @@
 //! Whether this user can write every file that a call writes, and whether there is room for it.
 
 use std::fs;
-use std::io;
 use std::path::Path;
-
-use rustix::fs::{Access, AtFlags, CWD, accessat};
-use rustix::io::Errno;
 
 use super::Check;
 use crate::journal::sqlite;
 use crate::participant;
 use crate::participant::directory::LOCKS;
-use crate::participant::room::{OF_A_CALL, fits, is_full};
+use crate::participant::room::{OF_A_CALL, denied, fits, is_full};
 
 const NAME: &str = "writing";
 
@@ -53,13 +49,5 @@ pub(super) fn check(dir: &Path) -> Check {
             );
             Check::fail(NAME, found, fix)
         }
-    }
-}
-
-/// Why the file cannot be written; none if it can, or does not exist.
-fn denied(path: &Path) -> Option<io::ErrorKind> {
-    match accessat(CWD, path, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS) {
-        Ok(()) | Err(Errno::NOENT) => None,
-        Err(error) => Some(error.kind()),
     }
 }

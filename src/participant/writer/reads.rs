@@ -5,14 +5,15 @@ use std::time::Instant;
 
 use super::Writer;
 use crate::ops::{self, History};
-use crate::participant::archive::BoardArchive;
+use crate::participant::archive::{self, BoardArchive};
 use crate::participant::beside::Snapshot;
 use crate::participant::driver::report_in;
 use crate::participant::error::{BoardError, CallError};
 use crate::participant::feed::Item;
 use crate::participant::files::Absent;
+use crate::participant::history::JournalHistory;
 use crate::participant::message::{Answers, Look, Message, Past, Queued, answer_one};
-use crate::participant::opening;
+use crate::participant::opening::{self, AsItIs};
 use crate::participant::options::Stay;
 use crate::state::limit;
 use crate::state::policy::Policy;
@@ -27,7 +28,7 @@ impl Writer {
             Err(error) if matches!(*error, BoardError::Absent { .. }) => {
                 return self.read_before_board(call, may_wait);
             }
-            Err(error) => return answer_one(call.reply, Err(CallError::Failed(error))),
+            Err(error) => return self.read_as_it_is(call, error),
         }
         if may_wait && self.would_wait(&call) {
             return self.park(call);
@@ -53,6 +54,29 @@ impl Writer {
         let mut answers = vec![(call.reply, answer)];
         report_in(&mut { lost }, &mut answers);
         self.answer_reads(answers);
+    }
+
+    /// Answers from what can be read of a board that cannot be written. It is read again for each
+    /// call: others may write it where they are.
+    fn read_as_it_is(&mut self, call: Queued, error: Arc<BoardError>) {
+        let found = match opening::as_it_is(&self.dir) {
+            Ok(Some(found)) => found,
+            Ok(None) | Err(_) => return answer_one(call.reply, Err(CallError::Failed(error))),
+        };
+        let view = Absent::new(found.state, &mut self.attendance);
+        let mut view = view.with_journal(&self.dir, found.journal);
+        let answer = self.driver.answer(&call, &mut view);
+        let mut answers = vec![(call.reply, answer)];
+        report_in(&mut Some(found.report), &mut answers);
+        self.answer_reads(answers);
+    }
+
+    /// What can be read of a board that cannot be opened, because it cannot be written.
+    fn unwritable(&self, error: CallError) -> Result<AsItIs, CallError> {
+        match opening::as_it_is(&self.dir) {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) | Err(_) => Err(error),
+        }
     }
 
     /// Answers now if everything in the replica is durable, else with the round that makes it so;
@@ -84,7 +108,10 @@ impl Writer {
 
     pub(super) fn show(&mut self, look: Look) {
         match (self.look(), &self.board) {
-            (Err(error), _) => look(Err(error)),
+            (Err(error), _) => match self.unwritable(error) {
+                Ok(found) => look(Ok(&found.state)),
+                Err(error) => look(Err(error)),
+            },
             (Ok(()), Some(board)) => {
                 board.settle_for_reading();
                 look(Ok(&board.state));
@@ -97,15 +124,23 @@ impl Writer {
     }
 
     pub(super) fn snapshot(&mut self) -> Result<Box<Snapshot>, CallError> {
-        self.look()?;
-        let (dir, state, policy) = match &mut self.board {
-            Some(board) => {
+        let unwritable = match self.look() {
+            Ok(()) => None,
+            Err(error) => Some(self.unwritable(error)?),
+        };
+        let mut report = None;
+        let (dir, state, policy) = match (&mut self.board, unwritable) {
+            (_, Some(found)) => {
+                report = Some(found.report);
+                (Home::of(&self.dir), found.state, Policy::default())
+            }
+            (Some(board), None) => {
                 board.settle_for_reading();
                 let dir = board.dir.clone();
                 let (state, _, policy) = board.split();
                 (dir, state.clone(), policy.clone())
             }
-            None => {
+            (None, None) => {
                 let state = opening::before_first_write(&self.dir)?.0;
                 (Home::of(&self.dir), state, Policy::default())
             }
@@ -119,11 +154,14 @@ impl Writer {
             participant: self.driver.participant.clone(),
             is_presence: self.driver.stay == Stay::Presence,
             started_at: self.driver.started_at,
+            report,
         }))
     }
 
     pub(super) fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
-        self.look()?;
+        if let Err(error) = self.look() {
+            return self.past_as_it_is(seq, limit, error);
+        }
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
         if limit == 0 {
             // A new listener may have heard from another process of events that are not settled
@@ -138,6 +176,18 @@ impl Writer {
         Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
     }
 
+    fn past_as_it_is(&self, seq: u64, limit: usize, error: CallError) -> Result<Past, CallError> {
+        let Ok(Some(AsItIs { state, journal: Some(journal), .. })) = opening::as_it_is(&self.dir)
+        else {
+            return Err(error);
+        };
+        let (dir, head) = (Home::of(&self.dir), state.seq());
+        let history = JournalHistory { journal: &journal, dir: &dir, head };
+        let events =
+            history.events_after(seq, limit).map_err(|detail| Refusal::HistoryUnread { detail })?;
+        Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
+    }
+
     /// Asks the archive on another thread; the call comes back with its answer.
     pub(super) fn fetch(&mut self, mut call: Queued) {
         if !call.prepared.annotations().read_only
@@ -145,8 +195,14 @@ impl Writer {
         {
             return answer_one(call.reply, Err(error.into()));
         }
+        let mut unwritable = None;
         if let Err(error) = self.open(false).and_then(|()| self.catch_up()) {
-            return answer_one(call.reply, Err(CallError::Failed(error)));
+            let in_words = CallError::Failed(self.in_words(Arc::clone(&error)));
+            unwritable = match self.unwritable(CallError::Failed(error)) {
+                Ok(found) if call.prepared.annotations().read_only => Some(found.state),
+                Ok(_) => return answer_one(call.reply, Err(in_words)),
+                Err(error) => return answer_one(call.reply, Err(error)),
+            };
         }
         let admitted = self.with_view(|driver, view| {
             driver.with_call(&call, view, |state, prepared, call| ops::admit(state, prepared, call))
@@ -155,10 +211,22 @@ impl Writer {
             return self.answer_reads(vec![(call.reply, Err(CallError::Refused(refusal)))]);
         }
         let waiting = Arc::strong_count(&self.fetching);
-        let Some(board) = self.board.as_ref().filter(|_| waiting <= limit::FETCHING.max) else {
+        let archive = match (unwritable, &self.board) {
+            _ if waiting > limit::FETCHING.max => None,
+            (Some(state), _) => Some(BoardArchive {
+                dir: self.dir.clone(),
+                now: self.attendance.now(&state),
+                present: state,
+                reader: call.caller.reader,
+                retention: archive::retention(&Policy::default()),
+                journal_bytes: 0,
+            }),
+            (None, Some(board)) => Some(board.archive(self.attendance.now(&board.state))),
+            (None, None) => None,
+        };
+        let Some(archive) = archive else {
             return answer_one(call.reply, Err(BoardError::Overloaded { waiting }.into()));
         };
-        let archive = board.archive(self.attendance.now(&board.state));
         let archive = BoardArchive { reader: call.caller.reader, ..archive };
         let (sender, fetching) = (self.sender.clone(), Arc::clone(&self.fetching));
         let ask = move || {
