@@ -173,17 +173,21 @@ impl<'s> Flow<'s> {
     /// How many tasks wait for each of at most `ROOTS` roots.
     fn counts(&self, roots: &[Root<'_>]) -> Vec<usize> {
         let mut waits_for = vec![0_u128; self.nodes()];
-        for (bit, root) in roots.iter().enumerate() {
-            match root.node {
-                Some(node) => waits_for[node as usize] |= 1 << bit,
-                None => self.each_dependent(root.id, |node| waits_for[node as usize] |= 1 << bit),
-            }
-        }
         // A task that ended passes on itself alone, and not what it waited for.
         let is_over = |node: u32| {
             self.tasks.get(node as usize).is_some_and(|task| task.status.ended_badly())
                 && self.ends[node as usize] == node
         };
+        for (bit, root) in roots.iter().enumerate() {
+            match root.node {
+                Some(node) => waits_for[node as usize] |= 1 << bit,
+                None => self.each_dependent(root.id, |node| {
+                    if !is_over(node) {
+                        waits_for[node as usize] |= 1 << bit;
+                    }
+                }),
+            }
+        }
         for node in &self.order {
             let bits = waits_for[*node as usize];
             if bits != 0 {
@@ -314,7 +318,16 @@ mod tests {
         roots
     }
 
+    #[test]
+    fn failed_task_passes_on_itself_and_not_what_it_waited_for() {
+        // The first failed although it depends on a task that is not there.
+        let state = state(&[(None, vec![], 7, Some(5)), (None, vec![0], 0, None)]);
+        assert_eq!(Flow::new(&state).blocks(), [(TaskId::trusted("t0"), 1)]);
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn one_walk_finds_what_a_walk_from_each_task_finds(drawn in drawn()) {
             let state = state(&drawn);
