@@ -114,11 +114,15 @@ fn purge_under_lock(
             },
         )?;
     let state = cleaned_state(&board.state, &text)?;
+    let names = |copies: bool| {
+        let changes = changes.iter().filter(|one| one.is_copy() == copies);
+        changes.flat_map(Change::names).cloned().collect()
+    };
     let places = Places {
         events: rows.len(),
         state: state.is_some(),
-        files: changes.iter().filter(|one| !one.is_copy()).map(Change::name).collect(),
-        copies: changes.iter().filter(|one| one.is_copy()).map(Change::name).collect(),
+        files: names(false),
+        copies: names(true),
     };
     if dry_run {
         return Ok((places, Vec::new()));

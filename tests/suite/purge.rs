@@ -2,10 +2,12 @@
 //! processes have in memory, and the history stays whole.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use crate::harness::http::{Door, Server};
@@ -38,7 +40,12 @@ fn with_text(dir: &Path) -> Vec<String> {
             if path.is_dir() {
                 open.push(path);
             } else {
-                let content = fs::read(&path).unwrap();
+                let mut content = fs::read(&path).unwrap();
+                if path.extension().is_some_and(|extension| extension == "gz") {
+                    let mut unpacked = Vec::new();
+                    GzDecoder::new(content.as_slice()).read_to_end(&mut unpacked).unwrap();
+                    content = unpacked;
+                }
                 let content = String::from_utf8_lossy(&content);
                 if forms.iter().any(|form| content.contains(form)) {
                     found.push(path.display().to_string());
@@ -89,6 +96,11 @@ fn text_is_gone_from_every_file_and_from_living_processes_and_the_history_stays_
     let counted = purge(&board, TEXT, &["--dry-run", "--json"]).value();
     assert_eq!((&counted["purged"], &counted["state"]), (&json!(false), &json!(true)));
     assert_eq!(counted["removed"], json!(["journal.db.quarantined-1"]));
+    let files = counted["files"].as_array().unwrap();
+    for directory in ["snapshots/", "bundles/"] {
+        let named = files.iter().filter(|file| file.as_str().unwrap().starts_with(directory));
+        assert_eq!(named.count(), 2, "{files:?}");
+    }
     assert_eq!(board.events().len(), before);
     let refused = purge(&board, TEXT, &[]);
     assert!(

@@ -36,7 +36,7 @@ pub(super) enum Change {
     /// Snapshots or bundles, of which one has the text, and those after it its hash.
     Sealed {
         dir: PathBuf,
-        shown: String,
+        shown: Vec<String>,
     },
     Other {
         path: PathBuf,
@@ -50,12 +50,13 @@ pub(super) enum Change {
 }
 
 impl Change {
-    pub(super) fn name(&self) -> String {
+    /// The files that have the text.
+    pub(super) fn names(&self) -> &[String] {
         match self {
-            Self::Artifact { shown, .. }
-            | Self::Sealed { shown, .. }
-            | Self::Other { shown, .. }
-            | Self::Copy { shown, .. } => shown.clone(),
+            Self::Artifact { shown, .. } | Self::Other { shown, .. } | Self::Copy { shown, .. } => {
+                std::slice::from_ref(shown)
+            }
+            Self::Sealed { shown, .. } => shown,
         }
     }
 
@@ -121,11 +122,13 @@ pub(super) fn changes(dir: &Path, state_file: &str, text: &Text) -> io::Result<V
         match top {
             Some(artifact::DIRECTORY) => changes.push(artifact(path, &content, text, shown)),
             Some(snapshot::DIRECTORY | bundle::DIRECTORY) if sealed::of_file(name).is_some() => {
-                let is_known = changes
-                    .iter()
-                    .any(|one| matches!(one, Change::Sealed { dir, .. } if *dir == parent));
-                if !is_known {
-                    changes.push(Change::Sealed { dir: parent, shown });
+                let known = changes.iter_mut().find_map(|one| match one {
+                    Change::Sealed { dir, shown } if *dir == parent => Some(shown),
+                    _ => None,
+                });
+                match known {
+                    Some(files) => files.push(shown),
+                    None => changes.push(Change::Sealed { dir: parent, shown: vec![shown] }),
                 }
             }
             Some(top) if OWN.contains(&top) => {}
