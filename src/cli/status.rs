@@ -149,7 +149,8 @@ fn troubles(page: &mut Page, status: &Value, wording: &Wording) {
         let (id, from) = (text(&one["message"]), text(&one["from"]));
         let word = if one["kind"] == "request" { "question:" } else { "message:" };
         let reply = wording.command(&format!("reply {id} TEXT"));
-        page.marked(word, Tone::Busy, format_args!("{from}: {}; {reply}", text(&one["text"])));
+        let said = one["text"].as_str().unwrap_or("(private)");
+        page.marked(word, Tone::Busy, format_args!("{from}: {said}; {reply}"));
     }
     if let Some(unread) = status["unread_by_human"].as_u64().filter(|unread| *unread > NAMED) {
         page.line(format_args!(

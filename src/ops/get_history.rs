@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::page::{Page, Part, Shown};
 use super::telling::{self, told};
-use super::{Annotations, Call, EventFilter, History, Operation, READ, Reader, Toolset, input};
+use super::{
+    Annotations, Call, EventFilter, History, Operation, Principal, READ, Reader, Toolset, input,
+};
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{AgentId, TaskId};
@@ -72,6 +74,7 @@ impl Operation for GetHistory {
             filter: EventFilter::checked(&params.kinds, params.task_id.as_deref())?,
             agent: params.agent.as_deref().map(AgentId::checked).transpose()?,
             since: params.since.unwrap_or_default(),
+            principal: call.principal,
         };
         let size = input::page(params.limit, 50)?;
         let mut page = telling::page(call, params.limit)?;
@@ -101,6 +104,7 @@ struct Wanted<'s> {
     filter: EventFilter,
     agent: Option<AgentId>,
     since: Timestamp,
+    principal: Option<&'s Principal>,
 }
 
 impl Wanted<'_> {
@@ -144,7 +148,7 @@ fn forwards(
             return ControlFlow::Break(());
         }
         let is_told = recorded.at >= wanted.since && wanted.has(&recorded);
-        if is_told && (page.is_full() || !page.add(told(&recorded))) {
+        if is_told && (page.is_full() || !page.add(told(&recorded, wanted.principal))) {
             return ControlFlow::Break(());
         }
         at = recorded.seq;
@@ -180,7 +184,7 @@ fn backwards(
                     newest.clear();
                     is_over = true;
                 } else if wanted.has(&recorded) {
-                    newest.push_back((recorded.seq, told(&recorded)));
+                    newest.push_back((recorded.seq, told(&recorded, wanted.principal)));
                     // One event more than fits the page tells that there is a next page.
                     if newest.len() > size + 1 {
                         newest.pop_front();

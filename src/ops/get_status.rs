@@ -3,6 +3,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::privacy::may_read;
 use super::{Annotations, Call, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::agent::{Agent, Role, Waiting};
@@ -195,7 +196,7 @@ impl Operation for GetStatus {
                 .map(|agent| agent.id.clone())
                 .collect(),
             waiting: waiting(state),
-            for_human: state.questions(),
+            for_human: for_human(state, call),
             unread_by_human: state.unread_count(&AgentId::trusted(HUMAN)),
             rejected_edits: call.history.rejected_edits(REJECTED_NAMED),
             seq: board.seq,
@@ -206,6 +207,16 @@ impl Operation for GetStatus {
 fn tasks(counts: &Counts) -> Tasks {
     let Counts { available, claimed, in_progress, done, failed, .. } = *counts;
     Tasks { available, claimed, in_progress, done, failed: failed + counts.called_off() }
+}
+
+/// What the person has not read, without the texts that the caller may not read.
+fn for_human(state: &State, call: &Call) -> Vec<ForHuman> {
+    let hidden = |one: &ForHuman| {
+        state.message(&one.message).is_some_and(|message| !may_read(call.principal, message))
+    };
+    let mut questions = state.questions();
+    questions.iter_mut().filter(|one| hidden(one)).for_each(|one| one.text.clear());
+    questions
 }
 
 /// Counts of runs; `None` if there never was a run.

@@ -65,6 +65,7 @@ mod parts;
 pub mod pause;
 mod prepared;
 mod principal;
+mod privacy;
 mod reader;
 mod recall;
 pub mod refine_bundle;
@@ -158,6 +159,8 @@ pub use pause::PauseBoard;
 pub use prepared::Prepared;
 pub(crate) use prepared::received;
 pub use principal::Principal;
+#[doc(hidden)]
+pub use privacy::without_texts;
 pub use reader::Reader;
 pub use refine_bundle::RefineBundle;
 pub use register_agent::RegisterAgent;

@@ -5,9 +5,10 @@ use std::num::NonZeroU32;
 
 use serde_json::{Map, Value, json};
 
-use super::Call;
 use super::claim_task::shortened;
 use super::page::Page;
+use super::privacy::without_texts;
+use super::{Call, Principal};
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 use crate::state::refusal::Refusal;
@@ -34,8 +35,8 @@ pub(super) fn page(call: &Call, limit: Option<NonZeroU32>) -> Result<Page<Value>
     Ok(Page::new(call, size, 50)?.within(PAGE_BYTES))
 }
 
-/// The event as JSON: whole if it is small and holds no board's state.
-pub(super) fn told(recorded: &Recorded) -> Value {
+/// The event as JSON, as the caller may read it: whole if it is small and holds no board's state.
+pub(super) fn told(recorded: &Recorded, principal: Option<&Principal>) -> Value {
     match &recorded.event {
         Event::Imported { source, document } => {
             of_document(recorded, document, json!({"source": source}))
@@ -49,7 +50,8 @@ pub(super) fn told(recorded: &Recorded) -> Value {
             of_document(recorded, document, json!({"events": rows.len()}))
         }
         _ => {
-            let whole = serde_json::to_value(recorded).unwrap_or_default();
+            let whole = || serde_json::to_value(recorded).unwrap_or_default();
+            let whole = without_texts(recorded, principal).unwrap_or_else(whole);
             if whole.to_string().len() <= EVENT_BYTES { whole } else { in_brief(whole) }
         }
     }

@@ -129,7 +129,9 @@ impl Operation for WaitForEvents {
         let since = params.since(state);
         let mut next_seq = since;
         let looked_at = call.history.each_after(since, LOOKED_AT, &mut |recorded| {
-            if filter.wants(&recorded) && (page.is_full() || !page.add(told(&recorded))) {
+            if filter.wants(&recorded)
+                && (page.is_full() || !page.add(told(&recorded, call.principal)))
+            {
                 return ControlFlow::Break(());
             }
             next_seq = recorded.seq;

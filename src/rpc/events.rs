@@ -14,11 +14,10 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::select;
-use tokio_util::sync::CancellationToken;
 
 use super::{arguments, bad_arguments, error_object};
-use crate::ops::EventFilter;
-use crate::participant::{CallError, Caller, Handle, Listener};
+use crate::ops::{EventFilter, without_texts};
+use crate::participant::{CallError, Caller, Handle, Item, Listener};
 
 pub(super) const SUBSCRIBE: &str = "subscribe_events";
 pub(super) const UNSUBSCRIBE: &str = "unsubscribe_events";
@@ -54,9 +53,8 @@ async fn subscribe(
 ) -> SubscriptionCloseResponse {
     match listener(&params, &handle).await {
         Ok(listener) => {
-            let over =
-                extensions.get::<Caller>().map(|caller| caller.gone.clone()).unwrap_or_default();
-            feed(pending, listener, &over).await
+            let caller = extensions.get::<Caller>().cloned().unwrap_or_default();
+            feed(pending, listener, &caller).await
         }
         Err(error) => {
             pending.reject(error_object(&error)).await;
@@ -76,12 +74,12 @@ async fn listener(params: &Params<'_>, handle: &Handle) -> Result<Listener, Call
 async fn feed(
     pending: PendingSubscriptionSink,
     mut listener: Listener,
-    over: &CancellationToken,
+    caller: &Caller,
 ) -> SubscriptionCloseResponse {
     let Ok(sink) = pending.accept().await else { return SubscriptionCloseResponse::None };
     loop {
         let item = select! {
-            () = over.cancelled() => return ended(CallError::Gone.data()),
+            () = caller.gone.cancelled() => return ended(CallError::Gone.data()),
             () = sink.closed() => return SubscriptionCloseResponse::None,
             item = listener.next() => item,
         };
@@ -89,8 +87,7 @@ async fn feed(
             Ok(item) => item,
             Err(error) => return ended(error.data()),
         };
-        match sink.send_timeout(SubscriptionMessage::from(item.json.clone()), READER_PATIENCE).await
-        {
+        match sink.send_timeout(message(&item, caller), READER_PATIENCE).await {
             Ok(()) => {}
             Err(SendTimeoutError::Closed(_)) => return SubscriptionCloseResponse::None,
             Err(SendTimeoutError::Timeout(_)) => {
@@ -104,6 +101,13 @@ async fn feed(
             }
         }
     }
+}
+
+/// The event as the caller may read it.
+fn message(item: &Item, caller: &Caller) -> SubscriptionMessage {
+    let hidden = without_texts(&item.recorded, caller.principal.as_deref());
+    let hidden = hidden.and_then(|event| serde_json::value::to_raw_value(&event).ok());
+    SubscriptionMessage::from(hidden.unwrap_or_else(|| item.json.clone()))
 }
 
 /// The last notification of a subscription.

@@ -48,7 +48,8 @@ pub struct ForHuman {
     pub message: MessageId,
     pub from: AgentId,
     pub kind: MessageKind,
-    /// Beginning of the text
+    /// Beginning of the text, for those who may read it
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,

@@ -47,6 +47,12 @@ fn told_in_brief(event: &Value) -> Told {
             Tone::Busy,
             format!("the board as it was after event {}", event["restored_seq"]),
         ),
+        // Its text is for others.
+        Some("message_sent") => {
+            let message = &event["message"];
+            let (kind, to) = (text(&message["kind"]), text(&message["to"]));
+            ("wrote", Tone::Plain, format!("{kind} to {to}: (private)"))
+        }
         _ => {
             let counts = event["counts"].as_object().into_iter().flatten();
             let counts: Vec<_> = counts.map(|(name, count)| format!("{count} {name}")).collect();
