@@ -5,7 +5,7 @@
 //! client's subscriptions. The server forgets a session if it was idle for long, if others need its
 //! place, or when it restarts. The client can continue a forgotten session: it is then notified of
 //! those resources that every board has, as if it had subscribed to them, but must subscribe again
-//! to a task or a tag.
+//! to a task or a tag. It belongs to the token that its first request presents.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -64,9 +64,14 @@ pub struct Door<H: Answering> {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// Name of the token that a client uses; `None` for the board's owner.
+type Bearer = Option<Arc<str>>;
+
 /// When a session was last used, and the responses of it that are being read: while one is, the
 /// session is in use.
 struct Use {
+    /// Whose session it is; `None` until its first request. Others can neither use nor end it.
+    bearer: Option<Bearer>,
     last: Instant,
     read: Vec<Reading>,
     /// End of the stream on which rmcp sends unsolicited messages.
@@ -83,7 +88,7 @@ impl Use {
     fn new() -> Self {
         let stream = CancellationToken::new();
         stream.cancel();
-        Self { last: Instant::now(), read: Vec::new(), stream }
+        Self { bearer: None, last: Instant::now(), read: Vec::new(), stream }
     }
 
     fn is_open(&self) -> bool {
@@ -144,11 +149,16 @@ impl<H: Answering> Door<H> {
         let headers = request.headers();
         let is_modern = is_modern(headers);
         let named = headers.get(SESSION).and_then(session_name);
-        let gone = request
-            .extensions()
-            .get::<Caller>()
-            .map(|caller| caller.gone.clone())
-            .unwrap_or_default();
+        let caller = request.extensions().get::<Caller>();
+        let gone = caller.map(|caller| caller.gone.clone()).unwrap_or_default();
+        let principal = caller.and_then(|caller| caller.principal.as_deref());
+        let bearer = principal.map(|principal| Arc::from(principal.token.as_str()));
+        if ends_session && !is_modern && named.as_ref().is_some_and(|name| self.is_forgotten(name))
+        {
+            // Only its client may keep it from being continued, and which client that is has been
+            // forgotten, too.
+            return StatusCode::NO_CONTENT.into_response();
+        }
         // A handshake opens a session, whatever version it names.
         let is_legacy = !is_modern || is_initialize;
         if is_legacy && !self.make_room(named.as_deref()).await {
@@ -161,9 +171,8 @@ impl<H: Answering> Door<H> {
         let mut stream = None;
         if let Some(name) = &named {
             let id = body.as_deref().and_then(request_id);
-            if let Err(refusal) = self.used(name, &gone, id).await {
-                return (StatusCode::BAD_REQUEST, axum::Json(stdio::object(&refusal)))
-                    .into_response();
+            if let Err(refusal) = self.used(name, &bearer, &gone, id).await {
+                return *refusal;
             }
             if request.method() == Method::GET && !resumes_an_answer(headers) {
                 stream = Some(self.open_stream(name));
@@ -177,7 +186,7 @@ impl<H: Answering> Door<H> {
             && named.as_ref() != Some(&name)
         {
             // A session that was just created has no open request.
-            drop(self.used(&name, &gone, None).await);
+            drop(self.used(&name, &bearer, &gone, None).await);
         }
         if ends_session && response.status() == StatusCode::ACCEPTED {
             // Nothing is left to be done, and some clients accept only this status.
@@ -221,23 +230,35 @@ impl<H: Answering> Door<H> {
         }
     }
 
-    /// Records the use of a session. Refuses a request with the id of another open one: rmcp would
-    /// send one's answer to the other's reader.
+    /// Whether nothing is known of the session, as after a restart.
+    fn is_forgotten(&self, name: &Arc<str>) -> bool {
+        self.uses().get(name).is_none_or(|one| one.bearer.is_none())
+    }
+
+    /// Records the use of a session. Refuses that of another client's. Refuses a request with the
+    /// id of another open one: rmcp would send one's answer to the other's reader.
     async fn used(
         &self,
         name: &Arc<str>,
+        bearer: &Bearer,
         gone: &CancellationToken,
         id: Option<RequestId>,
-    ) -> Result<(), Box<JsonRpcError>> {
+    ) -> Result<(), Box<Response>> {
         let sessions = self.sessions.sessions.read().await;
         let mut uses = self.uses();
         if uses.len() > 2 * SESSIONS.max {
             uses.retain(|name, _| sessions.contains_key(name));
         }
         let one = uses.entry(Arc::clone(name)).or_insert_with(Use::new);
+        if one.bearer.get_or_insert_with(|| bearer.clone()) != bearer {
+            let why = "the session belongs to another token; begin one of your own with initialize";
+            let error = ErrorData::invalid_request(why, None);
+            return Err(Box::new(refused(StatusCode::NOT_FOUND, id, error)));
+        }
         one.last = Instant::now();
         if let Some(id) = id.as_ref().filter(|id| one.is_open_to(id)) {
-            return Err(Box::new(JsonRpcError::new(Some(id.clone()), stdio::id_in_use(id))));
+            let (id, error) = (Some(id.clone()), stdio::id_in_use(id));
+            return Err(Box::new(refused(StatusCode::BAD_REQUEST, id, error)));
         }
         one.read.retain(|reading| !reading.gone.is_cancelled());
         one.read.push(Reading { gone: gone.clone(), id });

@@ -16,11 +16,11 @@ fn token(board: &Board, arguments: &[&str]) -> Value {
 }
 
 /// The text of a new token.
-fn added(board: &Board, arguments: &[&str]) -> String {
+pub(crate) fn added(board: &Board, arguments: &[&str]) -> String {
     token(board, &[&["add"], arguments].concat())["token"].as_str().unwrap().to_owned()
 }
 
-fn with(request: Request, token: &str) -> Request {
+pub(crate) fn with(request: Request, token: &str) -> Request {
     request.header("Authorization", &format!("Bearer {token}"))
 }
 
@@ -95,7 +95,7 @@ fn observers_read_and_change_nothing() {
 }
 
 /// Arguments that the operation accepts.
-fn smallest(operation: &callboard::ops::Entry) -> Value {
+pub(super) fn smallest(operation: &callboard::ops::Entry) -> Value {
     let schema = Value::Object(operation.input_schema(false));
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let fields = required.iter().map(|name| {
