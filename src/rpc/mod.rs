@@ -5,6 +5,7 @@ mod certificate;
 pub mod client;
 pub mod discover;
 mod events;
+mod masked;
 mod post;
 mod socket;
 mod subscriptions;

@@ -31,6 +31,7 @@ use tokio::time::{interval, timeout};
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::masked::Masked;
 use super::subscriptions::Subscriptions;
 use super::{Door, LARGEST_REPLY, post};
 use crate::bom;
@@ -42,7 +43,7 @@ const BUFFERED: usize = 64;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_PATIENCE: Duration = Duration::from_secs(40);
 
-type Stream = Compat<BufStream<TokioIo<Upgraded>>>;
+type Stream = Compat<Masked<BufStream<TokioIo<Upgraded>>>>;
 
 /// Answers the request that opens a WebSocket, and serves it from then on.
 pub(super) fn open(door: &Door, request: Request) -> Response {
@@ -71,7 +72,8 @@ async fn converse(
     upgrade: OnUpgrade,
 ) -> io::Result<()> {
     let upgraded = upgrade.await.map_err(io::Error::other)?;
-    let mut connection = handshake.into_builder(BufStream::new(TokioIo::new(upgraded)).compat());
+    let mut connection =
+        handshake.into_builder(Masked::new(BufStream::new(TokioIo::new(upgraded))).compat());
     connection.set_max_message_size(BODY.max);
     let (sender, receiver) = connection.finish();
     let (messages, outgoing) = mpsc::channel(BUFFERED);
