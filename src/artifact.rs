@@ -45,6 +45,7 @@ pub(crate) fn keep(
         agent: None,
         attempt: None,
         at,
+        earlier: Vec::new(),
     };
     place(board, task, &artifact.file(), &content).map_err(|error| failed(&error))?;
     Ok(artifact)

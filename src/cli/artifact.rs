@@ -89,10 +89,11 @@ fn list(session: &Session, arguments: &List) -> Outcome {
         let rows = artifacts.iter().map(|one| {
             let (agent, attempt) = (or_empty(one.agent.as_ref()), or_empty(one.attempt));
             let name = Column::from(one.name.as_str());
-            [name, one.bytes.into(), page.when(one.at).into(), agent.into(), attempt.into()]
+            let (at, earlier) = (page.when(one.at).into(), one.earlier.len().into());
+            [name, one.bytes.into(), at, agent.into(), attempt.into(), earlier]
         });
         let rows: Vec<_> = rows.collect();
-        page.table(["name", "bytes", "attached", "agent", "attempt"], rows.into_iter());
+        page.table(["name", "bytes", "attached", "agent", "attempt", "earlier"], rows.into_iter());
     })?;
     Ok(ExitCode::SUCCESS)
 }

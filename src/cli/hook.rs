@@ -112,11 +112,8 @@ impl Hook {
                 }
             },
             Self::Guard => {
-                // Only tools that change one file have such a field.
-                let file = ["file_path", "notebook_path"]
-                    .iter()
-                    .find_map(|name| input.tool_input[name].as_str())?;
-                let reason = tell::at_edit(&scene, Path::new(file))?;
+                let reason =
+                    input.files().find_map(|file| tell::at_edit(&scene, Path::new(file)))?;
                 Some(json!({"hookSpecificOutput": {
                     "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
                 }}))

@@ -7,9 +7,10 @@ use super::{
 use crate::state::State;
 use crate::state::artifact::{Artifact, DIRECTORY, Source, checked_name};
 use crate::state::event::Event;
-use crate::state::id::TaskId;
+use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
+use crate::state::task::Task;
 
 pub struct AttachArtifact;
 
@@ -38,7 +39,8 @@ pub struct Reply {
 impl Operation for AttachArtifact {
     const NAME: &'static str = "attach_artifact";
     const DESCRIPTION: &'static str = "Keep a file with a task: a report, a log, a patch. \
-                                       get_task lists them; one of the same name takes its place.";
+                                       get_task lists them; one of the same name takes its \
+                                       place, and the earlier version stays listed.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -54,8 +56,12 @@ impl Operation for AttachArtifact {
         state.takes_part(call.actor.as_ref())?;
         let (task, name) = (TaskId::checked(&params.task_id)?, checked_name(&params.name)?);
         let task = state.known_task(&task)?;
-        if !task.artifacts.iter().any(|one| one.name == name) {
-            limit::ARTIFACTS.check(task.artifacts.len() + 1)?;
+        match task.artifacts.iter().find(|one| one.name == name) {
+            None => limit::ARTIFACTS.check(task.artifacts.len() + 1)?,
+            Some(known) if !may_replace(known, task, state, call.actor.as_ref()) => {
+                return Err(Refusal::ArtifactOfOther { task: task.id.clone(), name });
+            }
+            Some(_) => {}
         }
         if let Some(text) = &params.text {
             limit::ARTIFACT.check_text(text)?;
@@ -86,13 +92,19 @@ impl Operation for AttachArtifact {
         Self::admit(params, state, call)?;
         let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
         let acted = state.acted_on(call.actor.as_ref(), &task.id);
-        if task.artifacts.iter().any(|one| one.name == kept.name && one.sha256 == kept.sha256) {
+        let known = task.artifacts.iter().find(|one| one.name == kept.name);
+        if known.is_some_and(|known| known.sha256 == kept.sha256) {
             return Ok(acted.into_iter().collect());
         }
         let open = task.open_attempt().filter(|open| Some(&open.agent) == call.actor.as_ref());
         let attempt = open.map(|open| open.number);
-        let artifact =
-            Artifact { agent: call.actor.clone(), attempt, at: call.now, ..kept.clone() };
+        let artifact = Artifact {
+            agent: call.actor.clone(),
+            attempt,
+            at: call.now,
+            earlier: known.map(Artifact::versions).unwrap_or_default(),
+            ..kept.clone()
+        };
         let attached =
             Event::ArtifactAttached { task: task.id.clone(), artifact: Box::new(artifact) };
         Ok(acted.into_iter().chain([attached]).collect())
@@ -105,4 +117,10 @@ impl Operation for AttachArtifact {
         let path = format!("{DIRECTORY}/{}/{}", task.id, artifact.file());
         Ok(Reply { success: true, task_id: task.id.clone(), artifact, path })
     }
+}
+
+fn may_replace(known: &Artifact, task: &Task, state: &State, actor: Option<&AgentId>) -> bool {
+    let holds = task.open_attempt().is_some_and(|open| Some(&open.agent) == actor);
+    let wrote = actor.is_some() && known.agent.as_ref() == actor;
+    holds || wrote || state.leads(actor, "replace it").is_ok()
 }

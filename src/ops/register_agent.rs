@@ -19,6 +19,7 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::inbox::Address;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
+use crate::state::reserved::is_reserved;
 use crate::state::time::Timestamp;
 
 pub struct RegisterAgent;
@@ -121,7 +122,7 @@ impl Operation for RegisterAgent {
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let agent = call.agent()?;
         if params.agent_id.as_deref() == Some(HUMAN) {
-            return Err(Refusal::ReservedId { agent: agent.clone() }.into());
+            return Err(reserved(agent).into());
         }
         let room = room_for(agent, state, call)?;
         if !params.takeover {
@@ -294,10 +295,16 @@ fn properties(
     Ok(given.or(known).cloned().unwrap_or_default())
 }
 
-/// Checks that the id is not another form of address and that there is room for the agent, perhaps
-/// after others retire.
+fn reserved(agent: &AgentId) -> Refusal {
+    Refusal::ReservedId { agent: agent.clone() }
+}
+
+/// Checks that the id is not another form of address, that a new agent's does not read as the
+/// person's or the board's, and that there is room for the agent, perhaps after others retire.
 pub fn room_for(agent: &AgentId, state: &State, call: &Call) -> Result<Option<Event>, Refusal> {
+    let is_new = agent.as_str() != HUMAN && state.agent(agent).is_none();
     match Address::checked(agent.as_str()) {
+        Ok(Address::Agent(_)) if is_new && is_reserved(agent.as_str()) => Err(reserved(agent)),
         Ok(Address::Agent(_) | Address::Human) => state.room_for_agent(agent, call.now),
         _ => Err(Refusal::AddressAsId),
     }

@@ -74,13 +74,16 @@ impl Operation for ReserveFiles {
         let known = same(&files, params.shared, &task, &agent.id, state);
         if known.is_none() {
             limit::RESERVATIONS.check(state.reservations().len() + 1)?;
+            let own = state.reservations().filter(|one| one.agent == agent.id);
+            let reserved: usize = own.map(|one| one.files.len()).sum();
+            limit::RESERVED_BY_AGENT.check(reserved + files.len())?;
         }
+        // When the effort is spent, the files are reserved all the same: otherwise many small
+        // reservations could keep others from any. Those that were not compared win where they
+        // overlap and are narrower.
         let mut effort = Effort::new();
         if let Some(hold) = state.overlaps(&files, &agent.id, params.shared, 1, &mut effort).pop() {
             return Err(Refusal::FilesHeld { hold: Box::new(hold) }.into());
-        }
-        if effort.is_spent() {
-            return Err(Refusal::TooManyHolds.into());
         }
         let after = |minutes| call.now + i64::from(minutes) * MINUTE;
         // A reservation meant to outlast a task is not bound to the next one.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::AgentId;
-use super::limit;
+use super::limit::{self, VERSIONS_KEPT};
 use super::refusal::Refusal;
 use super::time::Timestamp;
 
@@ -31,6 +31,21 @@ pub struct Artifact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     pub at: Timestamp,
+    /// Versions that this one has replaced, newest first
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Version>,
+}
+
+/// What an artifact was before it was replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Version {
+    pub bytes: u64,
+    pub sha256: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    pub at: Timestamp,
 }
 
 impl Artifact {
@@ -38,6 +53,13 @@ impl Artifact {
     /// contents of one name never collide.
     pub fn file(&self) -> String {
         format!("{}-{}", self.sha256.get(..8).unwrap_or_default(), self.name)
+    }
+
+    /// The versions to list once another artifact replaces this one.
+    pub fn versions(&self) -> Vec<Version> {
+        let Self { bytes, sha256, agent, attempt, at, earlier, .. } = self.clone();
+        let replaced = Version { bytes, sha256, agent, attempt, at };
+        std::iter::once(replaced).chain(earlier).take(VERSIONS_KEPT).collect()
     }
 }
 

@@ -99,6 +99,8 @@ pub const NEWER: &[Newer] = &[
     Newer::new("purged", "", 4),
     Newer::new("tasks_retired", "parents", 4),
     Newer::new("state", "retired.*.parent", 4),
+    Newer::new("artifact_attached", "artifact.earlier", 4),
+    Newer::new("state", "tasks.artifacts.earlier", 4),
 ];
 
 /// Level of builds that keep the text of an imported plan.

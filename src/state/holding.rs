@@ -44,7 +44,9 @@ impl State {
                 if found.len() >= most || !effort.spend() {
                     return found.into_values().collect();
                 }
-                if found.contains_key(&holder) || !file.overlaps(theirs) {
+                // To reserve the whole project keeps others from none of its files.
+                let yields = matches!(holder, Holder::Reservation(_)) && theirs.yields_to(&file);
+                if yields || found.contains_key(&holder) || !file.overlaps(theirs) {
                     continue;
                 }
                 let hold = self

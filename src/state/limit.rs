@@ -89,6 +89,8 @@ limits! {
     RESERVATIONS = "reservations", 5_000, "entries"
         or "give up those you need no more with release_files, or wait until some end";
     RESERVED_FILES = "files of one reservation", 100, "entries";
+    RESERVED_BY_AGENT = "files that one agent reserves", 500, "entries"
+        or "give up those you need no more with release_files, or name their directory instead";
     RESERVED_MINUTES = "minutes of one reservation", 1_440, "minutes";
     RUN_SESSIONS = "sessions of runs", 100_000, "entries"
         or "those make room whose runs have all retired and that no results wait for: keep_finished in config.toml says how many runs stay";
@@ -139,6 +141,8 @@ pub const ATTEMPTS_KEPT: usize = 20;
 pub const PLANS_KEPT: usize = 20;
 /// Messages kept that everybody has read; the oldest go first.
 pub const READ_MESSAGES_KEPT: usize = 500;
+/// Replaced versions listed of one artifact; the oldest go first.
+pub const VERSIONS_KEPT: usize = 20;
 /// Context bundles kept in one scope; the oldest go first.
 pub const BUNDLES_KEPT: usize = 1_000;
 /// Checkpoints kept of one workflow at most, whatever `max_checkpoints_per_workflow` says.

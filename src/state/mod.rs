@@ -63,6 +63,7 @@ pub mod record;
 pub mod refusal;
 mod remembered;
 pub mod reservation;
+pub mod reserved;
 mod restore;
 mod room;
 pub mod run;

@@ -84,6 +84,17 @@ impl Pattern {
         }
     }
 
+    /// How little the pattern covers: of two that cover a file, the greater one is narrower.
+    pub fn narrowness(&self) -> (usize, bool) {
+        (self.head().len(), !self.is_glob())
+    }
+
+    /// True if the pattern may match anywhere in the project and the other only below one
+    /// directory, or one file.
+    pub fn yields_to(&self, other: &Self) -> bool {
+        self.key().is_empty() && !other.key().is_empty()
+    }
+
     /// Directory that contains everything the pattern matches, under which related patterns are
     /// found.
     pub fn key(&self) -> &str {

@@ -37,8 +37,8 @@ pub enum Refusal {
     )]
     BadId { what: &'static str, suggestion: String },
     #[error(
-        "agent id `{agent}` stands for the person whose board it is; register another, or leave \
-         agent_id out"
+        "agent id `{agent}` stands for the person whose board it is or for the board itself, or \
+         reads as if it did; register another, or leave agent_id out"
     )]
     ReservedId { agent: AgentId },
     #[error(
@@ -263,11 +263,6 @@ pub enum Refusal {
     OutsideProject { place: String, given: String },
     #[error("{}; ask with send_message, wait, or take other files", held_text(hold))]
     FilesHeld { hold: Box<Hold> },
-    #[error(
-        "so many files are held that these could not be compared with all of them; name fewer, or \
-         without globs"
-    )]
-    TooManyHolds,
     #[error("no discovery `{discovery}`; get_discoveries with all: true has those there are")]
     UnknownDiscovery { discovery: DiscoveryId },
     #[error(
@@ -332,6 +327,11 @@ pub enum Refusal {
          give text"
     )]
     ArtifactUnread { detail: String },
+    #[error(
+        "artifact `{name}` of task `{task}` is not yours; attach this one under another name: only \
+         its author, the task's holder or a leader may replace it"
+    )]
+    ArtifactOfOther { task: TaskId, name: String },
     #[error(
         "which bundles? give scope, or model_id, base_url and toolset_hash, of which one is made"
     )]

@@ -64,6 +64,13 @@ pub struct Hold {
     pub worktree: Option<String>,
 }
 
+impl Hold {
+    /// How little the hold covers: of two holds of a file, the narrower one wins.
+    pub fn narrowness(&self) -> (usize, bool) {
+        Pattern::new(&self.files).map(|pattern| pattern.narrowness()).unwrap_or_default()
+    }
+}
+
 /// Comparisons of patterns that one call may still make.
 #[derive(Debug)]
 pub struct Effort(usize);

@@ -1,6 +1,7 @@
 //! Access: who may do what, what is kept secret, and what others can tamper with.
 
 mod files;
+mod guard;
 mod privacy;
 pub(crate) mod redaction;
 mod texts;

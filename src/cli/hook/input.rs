@@ -1,56 +1,77 @@
 //! What a client writes to a hook's standard input.
 
+use std::collections::HashMap;
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::bom;
 
 /// Bytes of standard input that are read; a tool's output may be long.
 const LARGEST_INPUT: u64 = 16 << 20;
 
-/// The fields that are used; clients send more. Those that not every hook needs are accepted in any
-/// form.
-#[derive(Deserialize)]
+/// The fields that are used; clients send more. Each is read by itself: one of another type, one
+/// that is too deep or one that comes twice must not keep the guard from the others.
+#[derive(Default)]
 pub(super) struct Input {
     pub cwd: Option<PathBuf>,
     pub stop_hook_active: Option<bool>,
     /// The client's own id of the subagent in which the hook runs; none in the main conversation.
-    #[serde(default)]
     agent_id: Value,
-    #[serde(default)]
     hook_event_name: Value,
     /// Work that continues after the turn and wakes the session.
-    #[serde(default)]
     background_tasks: Value,
-    #[serde(default)]
     pub tool_name: Value,
-    #[serde(default)]
     pub tool_input: Value,
-    #[serde(default)]
     pub notification_type: Value,
-    #[serde(default)]
     pub message: Value,
     /// What Gemini CLI says of the prompt that it shows.
-    #[serde(default)]
     pub details: Value,
-    #[serde(default)]
     timestamp: Value,
 }
 
+type Fields = HashMap<String, Box<RawValue>>;
+
 impl Input {
-    /// Reads standard input to its end. None if it cannot be understood.
+    /// Reads standard input to its end. None if it is not a JSON object.
     pub(super) fn read() -> Option<Self> {
         let mut stdin = io::stdin().lock();
         if stdin.is_terminal() {
-            return serde_json::from_str("{}").ok();
+            return Some(Self::default());
         }
         let mut text = Vec::new();
         stdin.by_ref().take(LARGEST_INPUT).read_to_end(&mut text).ok()?;
         io::copy(&mut stdin, &mut io::sink()).ok()?;
-        serde_json::from_slice(bom::skip_bytes(&text)).ok()
+        Self::of(&String::from_utf8_lossy(&text))
+    }
+
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let fields: Fields = serde_json::from_str(bom::skip(text)).ok()?;
+        let value = |name| fields.get(name).map(|raw| lenient(raw)).unwrap_or_default();
+        Some(Self {
+            cwd: value("cwd").as_str().map(PathBuf::from),
+            stop_hook_active: match value("stop_hook_active") {
+                Value::Null => None,
+                given => Some(given != false),
+            },
+            agent_id: value("agent_id"),
+            hook_event_name: value("hook_event_name"),
+            background_tasks: value("background_tasks"),
+            tool_name: value("tool_name"),
+            tool_input: value("tool_input"),
+            notification_type: value("notification_type"),
+            message: value("message"),
+            details: value("details"),
+            timestamp: value("timestamp"),
+        })
+    }
+
+    /// The files that a tool is about to change: only tools that change one have such a field.
+    pub(super) fn files(&self) -> impl Iterator<Item = &str> {
+        let given = ["file_path", "notebook_path"].map(|name| &self.tool_input[name]);
+        given.into_iter().flat_map(each).filter_map(Value::as_str)
     }
 
     pub(super) fn subagent(&self) -> Option<&str> {
@@ -72,4 +93,23 @@ impl Input {
     pub(super) fn is_detailed(&self) -> bool {
         self.asks_permission() || self.details.is_object()
     }
+}
+
+/// The entries of a list, or the one value.
+fn each(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(items) => items,
+        one => std::slice::from_ref(one),
+    }
+}
+
+/// The value. Of an object that cannot be read as a whole, the fields that can.
+fn lenient(raw: &RawValue) -> Value {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| {
+        let fields: Fields = serde_json::from_str(raw.get()).unwrap_or_default();
+        let read = |(name, raw): (String, Box<RawValue>)| {
+            Some((name, serde_json::from_str(raw.get()).ok()?))
+        };
+        Value::Object(fields.into_iter().filter_map(read).collect())
+    })
 }

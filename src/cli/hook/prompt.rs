@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn told(input: Value) -> Option<(WaitReason, Option<String>)> {
-        let prompt = Prompt::of(&serde_json::from_value(input).expect("an input"))?;
+        let prompt = Prompt::of(&Input::of(&input.to_string()).expect("an input"))?;
         Some((prompt.reason, prompt.what))
     }
 

@@ -57,6 +57,8 @@ pub(crate) struct Scene {
     /// session has no agents: it may be a resumed session of theirs.
     pub left: Vec<Held>,
     conversation: Conversation,
+    /// Whether the session's processes can be told from those of other sessions.
+    is_known: bool,
     /// The session's directory, and the root of its worktree.
     cwd: PathBuf,
     root: Option<PathBuf>,
@@ -84,9 +86,11 @@ impl Scene {
         let worktree = root.as_ref().map(|root| kept(root.to_string_lossy()));
         let search = Search { state: &state, dir: &dir, worktree: worktree.as_deref() };
         let named = named(session);
+        let processes = Processes::look();
+        let host = processes.host_of(std::process::id());
         let (agents, left) = match &named {
             Some(id) => (state.agent(id).cloned().into_iter().collect(), Vec::new()),
-            None => search.unnamed(),
+            None => search.unnamed(&processes, host),
         };
         let cwd = cwd.to_owned();
         Ok(Some(Self {
@@ -97,6 +101,7 @@ impl Scene {
             named,
             left,
             conversation,
+            is_known: host.is_some(),
             cwd,
             root,
             worktree,
@@ -162,8 +167,8 @@ impl Scene {
     }
 
     /// What others than the conversation's agents hold of `file`, under its name or under what a
-    /// link leads to; it need not exist. A session that does not know its agents counts
-    /// everything held from its own worktree as its own.
+    /// link leads to; it need not exist. A person at a shell, and a session that cannot be told
+    /// from others, count everything held from their own worktree as theirs.
     pub(crate) fn others_hold(&self, file: &Path) -> Vec<Hold> {
         let file = without_dots(&self.cwd.join(file));
         let linked = || fs::canonicalize(&file).ok().and_then(|target| self.in_project(&target));
@@ -187,13 +192,22 @@ impl Scene {
     fn others_hold_path(&self, path: &str) -> Vec<Hold> {
         let own = self.own();
         let is_own = |hold: &Hold| match &self.named {
-            None if own.is_empty() && self.agents.is_empty() => hold.worktree == self.worktree,
+            None if own.is_empty() && self.agents.is_empty() && !self.is_apart_from_others() => {
+                hold.worktree == self.worktree
+            }
             _ => own.iter().any(|agent| agent.id == hold.agent),
         };
         let mut holds = self.state.holds_of(path, board_time(&self.dir));
         let shares = holds.iter().any(|hold| hold.shared && is_own(hold));
-        holds.retain(|hold| !(is_own(hold) || shares && hold.shared));
+        let narrowest = holds.iter().filter(|hold| is_own(hold)).map(Hold::narrowness).max();
+        let is_wider = |hold: &Hold| narrowest.is_some_and(|own| own > hold.narrowness());
+        holds.retain(|hold| !(is_own(hold) || shares && hold.shared || is_wider(hold)));
         holds
+    }
+
+    /// Whether a session asks that is none of the others, though it may not have registered.
+    fn is_apart_from_others(&self) -> bool {
+        self.is_known && self.conversation != Conversation::Any
     }
 
     /// `file` relative to the worktree, with links left as they are.
@@ -261,15 +275,15 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn unnamed(&self) -> (Vec<Arc<Agent>>, Vec<Held>) {
+    /// The agents of the session whose client is `host`, and what may have been theirs.
+    fn unnamed(&self, processes: &Processes, host: Option<u32>) -> (Vec<Arc<Agent>>, Vec<Held>) {
         let living: Vec<_> = self
             .state
             .participants()
             .filter(|one| is_present(self.dir, one.id.as_str()))
             .cloned()
             .collect();
-        let processes = Processes::look();
-        let Some(host) = processes.host_of(std::process::id()) else {
+        let Some(host) = host else {
             return (self.only_one_here(&living), self.left(&living));
         };
         let siblings: Vec<_> =

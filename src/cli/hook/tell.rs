@@ -147,6 +147,17 @@ pub(super) fn at_edit(scene: &Scene, file: &Path) -> Option<String> {
     );
     let who = scene.speaker().map_or_else(|| "YOUR_ID".to_owned(), |agent| agent.to_string());
     let command = format!("{} --agent {who}", scene.command);
+    if scene.speaker().is_none() {
+        let agent = &first.agent;
+        line(
+            &mut text,
+            format!(
+                "If this session is {agent} itself, it has to say so first: register_agent {}, or \
+                 start the client with CALLBOARD_AGENT={agent}.",
+                json!({"agent_id": agent})
+            ),
+        );
+    }
     // Most toolsets do not include the tools for messages.
     line(
         &mut text,
