@@ -1,6 +1,7 @@
 //! `config.toml` of a board: the policy, with defaults for what it leaves out.
 
 use std::io::{self, Read, Write};
+use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -27,6 +28,9 @@ pub struct Config {
     pub policy: Policy,
     /// Write even where file locks may not work.
     pub allow_network_filesystem: bool,
+    /// Calls per second of one token of a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<NonZeroU32>,
 }
 
 impl Default for Config {
@@ -35,6 +39,7 @@ impl Default for Config {
             state_file: STATE_FILE.to_owned(),
             policy: Policy::default(),
             allow_network_filesystem: false,
+            rate: None,
         }
     }
 }
@@ -231,6 +236,10 @@ impl Followed {
 
     pub fn policy(&self) -> &Policy {
         &self.config.policy
+    }
+
+    pub fn rate(&self) -> Option<NonZeroU32> {
+        self.config.rate
     }
 
     pub fn state_file(&self) -> &str {

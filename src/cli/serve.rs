@@ -10,7 +10,7 @@ use serde_json::json;
 use super::connect::quoted;
 use super::mcp::Tools;
 use super::{Outcome, Session};
-use crate::http::{self, Admission, Gate, Keyring, MCP, RPC, Token};
+use crate::http::{self, Admission, Gate, Keyring, MCP, RPC, Rates, Token};
 use crate::mcp::Server;
 use crate::participant::directory;
 use crate::participant::{Caller, Stay};
@@ -101,12 +101,13 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
         #[cfg(feature = "conformance")]
         if arguments.conformance {
-            let open = Gate { admission, keys: None };
+            let open = Gate { admission, keys: None, rates: Rates::default() };
             http::serve(listener, handle, crate::mcp::Fixtures::new(server), open, interruption)
                 .await?;
             return Ok(ExitCode::SUCCESS);
         }
-        let gate = Gate { admission, keys: Some(keys) };
+        let rates = Rates::of(session.dir());
+        let gate = Gate { admission, keys: Some(keys), rates };
         http::serve(listener, handle, server, gate, interruption).await?;
         Ok(ExitCode::SUCCESS)
     })

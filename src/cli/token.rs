@@ -1,4 +1,5 @@
 use std::io::ErrorKind;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -45,6 +46,9 @@ struct Add {
     /// Days until the token expires [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     expires: Option<u32>,
+    /// Most calls per second [default: `rate` in config.toml, else 1000]
+    #[arg(long, value_name = "CALLS")]
+    rate: Option<NonZeroU32>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -92,7 +96,8 @@ fn add(session: &Session, wanted: Add) -> Outcome {
         ));
     }
     directory::prepare(session.dir())?;
-    let wish = Wish { name: wanted.name, role: wanted.role.into(), agent, days: wanted.expires };
+    let Add { role, name, expires, rate } = wanted;
+    let wish = Wish { name, role: role.into(), agent, days: expires, rate };
     let (entry, text) = tokens::add(session.dir(), wish)?;
     let mut reply = shown(&entry);
     reply["token"] = Value::from(text.as_str());
@@ -168,7 +173,7 @@ fn has_board(session: &Session) -> anyhow::Result<bool> {
 fn shown(entry: &Entry) -> Value {
     json!({
         "name": entry.name, "role": entry.role, "agent": entry.agent,
-        "created": entry.created, "expires": entry.expires,
+        "created": entry.created, "expires": entry.expires, "rate": entry.rate,
     })
 }
 
@@ -176,5 +181,6 @@ fn told(entry: &Entry) -> String {
     let agent =
         entry.agent.as_ref().map(|agent| format!(", as agent {agent} only")).unwrap_or_default();
     let ends = entry.expires.map(|expires| format!(", until {expires}")).unwrap_or_default();
-    format!("token `{}`: {}{agent}{ends}", entry.name, entry.role.as_str())
+    let rate = entry.rate.map(|rate| format!(", {rate} calls a second")).unwrap_or_default();
+    format!("token `{}`: {}{agent}{rate}{ends}", entry.name, entry.role.as_str())
 }

@@ -7,12 +7,14 @@
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -24,7 +26,10 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::HalfClosed;
 use super::cors::{self, Pages};
+use super::places::Seat;
+use super::rates::Rates;
 use super::runs;
 use super::subprotocol::{self, Offered};
 use super::tokens::{Keyring, Verdict};
@@ -112,6 +117,7 @@ pub struct Gate {
     pub admission: Admission,
     /// None accepts everybody, for conformance tests of the transport.
     pub keys: Option<Keyring>,
+    pub rates: Rates,
 }
 
 /// The content of the header [`CALLER`]: JSON, every field optional.
@@ -146,11 +152,18 @@ impl Turned {
             ..Self::away(StatusCode::UNAUTHORIZED, why)
         }
     }
+
+    /// Rejects a request for a reason of the board's.
+    fn refused(status: StatusCode, refusal: Refusal) -> Self {
+        let turned = Self::away(status, &refusal);
+        Self { data: Some(CallError::Refused(refusal).data()), ..turned }
+    }
 }
 
 impl IntoResponse for Turned {
     fn into_response(self) -> Response {
         let Self { status, code, why, data } = self;
+        let retry_after = data.as_ref().and_then(|data| data["retry_after"].as_u64());
         let mut error =
             json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
         if let Some(data) = data {
@@ -160,6 +173,9 @@ impl IntoResponse for Turned {
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         // The rest of the request is not read.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -268,8 +284,17 @@ impl Gate {
                 return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
             }
         };
+        let extensions = request.extensions();
+        extensions.get::<Arc<Seat>>().inspect(|seat| seat.admit());
+        let half_closed = extensions.get().map(|HalfClosed(token)| token.clone());
+        let rate = self.rates.get(guest.as_deref());
+        if let Some(rate) = &rate {
+            rate.has_one(Instant::now())
+                .map_err(|refusal| Turned::refused(StatusCode::TOO_MANY_REQUESTS, refusal))?;
+        }
         let mut caller = caller(request.headers())?;
-        caller.remote = true;
+        (caller.remote, caller.rate) = (true, rate);
+        caller.half_closed = half_closed.unwrap_or_default();
         caller.gone = over.child_token();
         if let Some(principal) = guest {
             if let Some(own) = &principal.agent {
@@ -324,8 +349,7 @@ fn own_agent(named: AgentChoice, own: &AgentId, token: &str) -> Result<AgentChoi
     match named {
         AgentChoice::Named(other) if other != *own && other.as_str() != HUMAN => {
             let refusal = Refusal::TokenAgent { token: token.to_owned(), agent: own.clone() };
-            let turned = Turned::away(StatusCode::FORBIDDEN, &refusal);
-            Err(Turned { data: Some(CallError::Refused(refusal).data()), ..turned })
+            Err(Turned::refused(StatusCode::FORBIDDEN, refusal))
         }
         _ => Ok(AgentChoice::Named(own.clone())),
     }

@@ -6,7 +6,10 @@
 
 mod cors;
 mod gate;
+mod places;
+mod rates;
 mod runs;
+mod stream;
 mod subprotocol;
 mod token;
 pub mod tokens;
@@ -35,7 +38,6 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::select;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
@@ -43,8 +45,12 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 
 pub use gate::{Admission, CALLER, Gate, MCP, RPC};
+pub use rates::Rates;
 pub use token::{FILE_NAME as TOKEN_FILE, Token, TokenError};
 pub use tokens::Keyring;
+
+use places::{Place, Places};
+use stream::{Shared, ended};
 
 use crate::mcp;
 use crate::participant::{Form, Handle};
@@ -55,6 +61,8 @@ use crate::state::limit::CONNECTIONS;
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 /// Longest time for a client to read some of what was written to it.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time for the answers to a client that sends nothing more, and may be gone.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Time after a signal for answers in progress, and then for streams to end.
 const ANSWER_GRACE: Duration = Duration::from_millis(1_500);
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
@@ -205,25 +213,28 @@ pub async fn serve<H: mcp::Answering>(
     let doors = Arc::new(Doors::new(&handle, mcp, rpc, gate));
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());
     let limit = places();
-    let places = Arc::new(Semaphore::new(limit));
+    let places = Places::new(limit);
     let mut interruption = pin!(interruption);
     loop {
         let accepted = select! {
             accepted = listener.accept() => accepted,
             () = &mut interruption => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Some((place, made_room)) = places.take(peer.ip()) else {
             tracing::warn!(limit, "too many connections; a new one was closed");
             continue;
         };
+        if made_room {
+            tracing::warn!(limit, %peer, "too many connections; a silent one was closed for this");
+        }
         let (doors, closing) = (Arc::clone(&doors), closing.clone());
         connections.spawn(async move {
             if let Err(error) = converse(stream, doors, closing, Arc::new(place)).await {
@@ -250,6 +261,10 @@ pub async fn serve<H: mcp::Answering>(
     Ok(())
 }
 
+/// Of the connection that a request came on: cancelled when its client sends nothing more.
+#[derive(Clone)]
+struct HalfClosed(CancellationToken);
+
 /// Number of connections at once: each is a file, and the board needs some, too.
 fn places() -> usize {
     let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
@@ -262,6 +277,7 @@ async fn refresh(gate: Arc<Gate>) {
     loop {
         sleep(REFRESH).await;
         gate.look();
+        gate.rates.look();
     }
 }
 
@@ -271,17 +287,24 @@ async fn converse<H: mcp::Answering>(
     stream: TcpStream,
     doors: Arc<Doors<H>>,
     closing: CancellationToken,
-    place: Arc<OwnedSemaphorePermit>,
+    place: Arc<Place>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     // Without it, Nagle's algorithm holds back a reply's last segment until the one before is
     // acknowledged: 40 ms.
     stream.set_nodelay(true)?;
-    let mut stream = TimeoutStream::new(stream);
+    let stream = Arc::new(stream);
+    let (watched, seat) = (Arc::clone(&stream), Arc::clone(&place.seat));
+    let over = seat.over.clone();
+    let half_closed = CancellationToken::new();
+    let ends = HalfClosed(half_closed.clone());
+    let mut stream = TimeoutStream::new(Shared(stream));
     stream.set_write_timeout(Some(WRITE_PATIENCE));
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).half_close(true);
     let answer = service_fn(move |mut request: hyper::Request<Incoming>| {
         let doors = Arc::clone(&doors);
+        request.extensions_mut().insert(Arc::clone(&seat));
+        request.extensions_mut().insert(ends.clone());
         if request.uri().path() == gate::RPC && request.headers().contains_key(UPGRADE) {
             // A WebSocket's extensions are kept until it is closed, so the slot stays taken.
             request.extensions_mut().insert(Arc::clone(&place));
@@ -292,6 +315,11 @@ async fn converse<H: mcp::Answering>(
     let mut connection = pin!(connection.with_upgrades());
     select! {
         ended = &mut connection => return Ok(ended?),
+        () = over.cancelled() => return Ok(()),
+        () = ended(&watched) => {
+            half_closed.cancel();
+            return timeout(LAST_ANSWERS, connection).await.map_or(Ok(()), |ended| Ok(ended?));
+        }
         () = closing.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     Ok(connection.await?)

@@ -4,7 +4,8 @@
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use percent_encoding::percent_decode_str;
@@ -72,13 +73,19 @@ async fn answer(
 }
 
 fn refused(error: &CallError) -> Response {
-    (status_of(error), axum::Json(json!({"error": error.data()}))).into_response()
+    let mut response =
+        (status_of(error), axum::Json(json!({"error": error.data()}))).into_response();
+    if let CallError::Refused(Refusal::RateLimited { retry_after, .. }) = error {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(*retry_after));
+    }
+    response
 }
 
 fn status_of(error: &CallError) -> StatusCode {
     match error {
         CallError::Refused(refusal) => match refusal {
             Refusal::UnknownRun { .. } | Refusal::UnknownSession { .. } => StatusCode::NOT_FOUND,
+            Refusal::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Refusal::TokenRole { .. } | Refusal::TokenAgent { .. } => StatusCode::FORBIDDEN,
             Refusal::SessionExists { .. }
             | Refusal::SessionBusy { .. }

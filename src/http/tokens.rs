@@ -1,10 +1,11 @@
 //! Tokens that the board's owner hands out, in `tokens.toml`: their hashes, never the tokens.
 //!
 //! Format 1: `version = 1` and for each `[[token]]` its `name`, `role`, `agent?`, `sha256` of the
-//! token's text in hexadecimal digits, `created` and `expires?`.
+//! token's text in hexadecimal digits, `created`, `expires?` and `rate?`.
 
 use std::fs::Metadata;
 use std::io::{self, Read, Write};
+use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,6 +82,8 @@ pub struct Entry {
     pub created: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<NonZeroU32>,
 }
 
 impl Entry {
@@ -97,12 +100,14 @@ struct Document {
     tokens: Vec<Entry>,
 }
 
-/// Properties of a new token. Without `name`, one is chosen; without `days`, it never expires.
+/// Properties of a new token. Without `name`, one is chosen; without `days`, it never expires;
+/// without `rate`, it has the board's.
 pub struct Wish {
     pub name: Option<String>,
     pub role: Role,
     pub agent: Option<AgentId>,
     pub days: Option<u32>,
+    pub rate: Option<NonZeroU32>,
 }
 
 /// Creates a token and returns its text, which is not stored.
@@ -130,8 +135,8 @@ pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
         getrandom::fill(&mut bytes).map_err(failed)?;
         let text = format!("{PREFIX}{}", hex(&bytes));
         let expires = wish.days.map(|days| created + i64::from(days) * DAY);
-        let (role, agent) = (wish.role, wish.agent);
-        let entry = Entry { name, role, agent, sha256: sha256(&text), created, expires };
+        let (role, agent, rate) = (wish.role, wish.agent, wish.rate);
+        let entry = Entry { name, role, agent, sha256: sha256(&text), created, expires, rate };
         tokens.push(entry.clone());
         Ok((entry, text))
     })
@@ -373,7 +378,8 @@ impl Guest {
 }
 
 fn principal(entry: &Entry) -> Principal {
-    Principal { token: entry.name.clone(), role: entry.role, agent: entry.agent.clone() }
+    let Entry { name, role, agent, rate, .. } = entry.clone();
+    Principal { token: name, role, agent, rate }
 }
 
 #[cfg(test)]
@@ -391,6 +397,7 @@ mod tests {
             role: Role::Worker,
             agent: None,
             days: None,
+            rate: None,
         };
         let (first, _) = add(&dir, wish("first")).unwrap();
         changed(&dir, |tokens| {
@@ -417,8 +424,13 @@ mod tests {
         let dir = place.path().join(".coordination");
         directory::prepare(&dir).unwrap();
         let keyring = Keyring::open(&dir, Token::open(&dir, false).unwrap()).unwrap();
-        let wish =
-            Wish { name: Some("ci".to_owned()), role: Role::Worker, agent: None, days: None };
+        let wish = Wish {
+            name: Some("ci".to_owned()),
+            role: Role::Worker,
+            agent: None,
+            days: None,
+            rate: None,
+        };
         let (_, text) = add(&dir, wish).unwrap();
         assert!(matches!(keyring.judge(text.as_bytes()), Verdict::Guest { .. }));
         revoke(&dir, "ci").unwrap();

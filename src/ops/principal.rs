@@ -1,6 +1,8 @@
 //! The bearer of a server's token, and what it may do. Without a token the caller is the board's
 //! owner.
 
+use std::num::NonZeroU32;
+
 use super::{
     AgentArgument, ApplyBatch, CreateTask, CreateTasksBatch, Operation, Prepared, RegisterAgent,
 };
@@ -17,6 +19,8 @@ pub struct Principal {
     pub role: Role,
     /// The only agent that the token may act as; `None` for any.
     pub agent: Option<AgentId>,
+    /// Calls per second, if the token has a rate of its own.
+    pub rate: Option<NonZeroU32>,
 }
 
 /// Writing operations that a worker's token may call without naming an agent.

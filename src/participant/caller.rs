@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::nickname;
+use super::rate::Rate;
 use crate::ops::{DefaultAgent, Principal, Reader};
 use crate::state::id::AgentId;
 use crate::state::task::Place;
@@ -33,6 +34,11 @@ pub struct Caller {
     pub reader: Reader,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,
+    /// Cancelled when the caller sends nothing more and may be gone: its calls are answered, but
+    /// do not wait.
+    pub half_closed: CancellationToken,
+    /// Bounds the caller's calls together with others of the same token.
+    pub rate: Option<Arc<Rate>>,
 }
 
 /// Who acts when a call names nobody.

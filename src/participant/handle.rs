@@ -75,6 +75,9 @@ impl Handle {
         let entry = ops::find(name)
             .ok_or_else(|| CallError::UnknownOperation(name.chars().take(64).collect()))?;
         let entered = Instant::now();
+        if let Some(rate) = &caller.rate {
+            rate.take(entered).map_err(CallError::Refused)?;
+        }
         self.counted(entry, caller, entered, self.submit(entry, arguments, caller, entered)).await
     }
 
@@ -172,6 +175,7 @@ impl Handle {
         let prepared: Arc<dyn Prepared> = prepared.into();
         let mut fetched = fetched.map(Box::new);
         let mut told = None;
+        let waits = prepared.wait_seconds() > 0;
         let (reply, site) = loop {
             let site = Site::of(&self.dir, &prepared, caller, told).await;
             // The board keeps nothing of a read, so there is nothing to redact.
@@ -182,6 +186,7 @@ impl Handle {
             let answer = select! {
                 biased;
                 () = caller.gone.cancelled() => return Err(CallError::Gone),
+                () = caller.half_closed.cancelled(), if waits => return Err(CallError::Gone),
                 answer = answer => answer.map_err(|_| BoardError::Ended)?,
             };
             match (answer, site.instead.get()) {

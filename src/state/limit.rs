@@ -119,6 +119,8 @@ limits! {
     FETCHING = "calls that read snapshots or bundles at once", 4, "calls";
 }
 
+/// Calls per second of one token, unless it or `config.toml` says otherwise.
+pub const RATE: u32 = 1_000;
 /// Bytes of JSON of one reply to a model; an entry of a list that is larger alone is cut.
 pub const REPLY: usize = 32_000;
 /// Those of them that are for other fields than lists.

@@ -261,6 +261,11 @@ pub enum Refusal {
          src/a.rs, src/ or src/**/*.rs, and others in the hints"
     )]
     OutsideProject { place: String, given: String },
+    #[error(
+        "the token has made its {rate} calls a second; call again in {retry_after} s, and wait in \
+         calls with wait_seconds instead of asking again and again"
+    )]
+    RateLimited { rate: u32, retry_after: u64 },
     #[error("{}; ask with send_message, wait, or take other files", held_text(hold))]
     FilesHeld { hold: Box<Hold> },
     #[error("no discovery `{discovery}`; get_discoveries with all: true has those there are")]

@@ -9,6 +9,7 @@ mod encrypted;
 mod lifecycle;
 mod load;
 mod negotiation;
+mod pressure;
 mod secrets;
 
 use serde_json::{Value, json};

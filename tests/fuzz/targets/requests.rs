@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use callboard::http::{Admission, Gate, Keyring, MCP, RPC, Token, listen, serve};
+use callboard::http::{Admission, Gate, Keyring, MCP, RPC, Rates, Token, listen, serve};
 use callboard::mcp::Server;
 use callboard::ops::Toolset;
 use callboard::participant::{Caller, Stay};
@@ -39,7 +39,8 @@ impl Served {
             let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).unwrap();
             let address = listener.local_addr().unwrap();
             let keys = Some(Keyring::open(dir.path(), token).unwrap());
-            let gate = Gate { admission: Admission::new(address, &[], &[]), keys };
+            let admission = Admission::new(address, &[], &[]);
+            let gate = Gate { admission, keys, rates: Rates::default() };
             tokio::spawn(async move {
                 let server = Server::new(handle.clone(), Caller::default(), Toolset::Full);
                 let interruption = async { drop(stopped.await) };
