@@ -44,12 +44,13 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         "before_seq": arguments.before,
     });
     let (board, runtime) = (session.board(Stay::Brief)?, runtime()?);
-    let (mut events, mut next) = (Vec::new(), Value::Null);
+    let (mut events, mut next, mut warning) = (Vec::new(), Value::Null, None);
     while events.len() < arguments.limit {
         query["limit"] = Value::from((arguments.limit - events.len()).min(limit::PAGE.max));
         let mut page = runtime.block_on(board.call("get_history", query.clone()))?;
         events.append(page["events"].as_array_mut().unwrap_or(&mut Vec::new()));
         next = page["next"].take();
+        warning = warning.or_else(|| page.get("warning").cloned());
         if next.is_null() || after.is_some_and(|after| next.as_u64() <= Some(after + 1)) {
             next = Value::Null;
             break;
@@ -61,6 +62,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     if !next.is_null() {
         reply["next"] = next.clone();
     }
+    warning.into_iter().for_each(|warning| reply["warning"] = warning);
     session.show(&reply, |page| {
         events.iter().for_each(|event| watch::line::write(page, event));
         if events.is_empty() {
