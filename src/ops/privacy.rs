@@ -26,9 +26,9 @@ pub fn without_texts(recorded: &Recorded, principal: Option<&Principal>) -> Opti
     let messages: Vec<&Message> = match &recorded.event {
         _ if principal.is_none() => return None,
         Event::MessageSent { message } => vec![message],
-        Event::Imported { document, .. } | Event::StateRestored { document, .. } => {
-            document.messages.iter().map(Arc::as_ref).collect()
-        }
+        Event::Imported { document, .. }
+        | Event::StateRestored { document, .. }
+        | Event::Purged { document, .. } => document.messages.iter().map(Arc::as_ref).collect(),
         _ => return None,
     };
     let hidden: HashSet<&MessageId> =
