@@ -556,8 +556,8 @@ fn directory_that_cannot_be_written_is_an_error_until_it_can() {
     mount.remount("ro");
     let refused = board.cli("create_task", json!({"description": "d"}));
     assert_eq!(refused.status.code(), Some(3), "{} {}", refused.stdout, refused.stderr);
-    assert_eq!(refused.code(), "bad_directory");
-    assert!(refused.stderr.contains("Read-only file system"), "{}", refused.stderr);
+    assert_eq!(refused.code(), "board_unwritable");
+    assert!(refused.stderr.contains("mounted read-only"), "{}", refused.stderr);
     mount.remount("rw");
     board.cli_ok("create_task", json!({"description": "d", "id": "after"}));
     assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["after", "before"]);
