@@ -51,7 +51,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
 /// Commands that read the secret from `echo SECRET |`.
 const READERS: &str = r"sudo\b[^\n|]{0,20}-S|\S+[ ]login|\S+[ ]registry|gh[ ]auth|passwd|chpasswd|cryptsetup|gpg|kinit|su\b|openssl|\S*sshpass|npm|vault|smbpasswd|htpasswd|bw|age";
 
-const VALUE: &str = r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'`;&|<>)\\]{1,200}))"#;
+const VALUE: &str = r#"(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"'`;&|<>)\\]+))"#;
 
 /// Commands, how far a line is searched, and the pattern of each.
 struct Commands {
@@ -66,7 +66,7 @@ static KNOWN: LazyLock<Option<Commands>> = LazyLock::new(|| {
     let patterns = COMMANDS.iter().map(|(_, more, before)| {
         let flag = if before.is_empty() { String::new() } else { format!("[ \\t]{before}") };
         let flag = if flag.is_empty() { "[ \\t]+" } else { &flag };
-        format!(r#"^{more}(?:\.exe)?(?:[ \t][^\n;&|]{{0,200}}?)??{flag}{VALUE}"#)
+        format!(r#"^{more}(?:\.exe)?(?:[ \t][^\n;&|]*?)??{flag}{VALUE}"#)
     });
     let piped = format!(
         r#"^[ \t]+(?:-n?e?[ \t]+)?(?:["']?[\w.-]+:)?{VALUE}(?:\\n["'])?[ \t]*\|[ \t]*(?:{READERS})"#

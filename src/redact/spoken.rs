@@ -39,7 +39,7 @@ const CODES: &str = "\
 
 /// Quotes and marks around a value.
 const OPEN: &str = r#"["'`*«“„‘_]{0,3}"#;
-const VALUE: &str = r#"(?P<value>[^\s"'`«»“”„‘’<>，。]{1,300})"#;
+const VALUE: &str = r#"(?P<value>[^\s"'`«»“”„‘’<>，。]+)"#;
 
 /// Words before the name of a secret in a sentence.
 const OWNERS: &str = r"(?:(?:the|this|that|my|our|your|their|his|her|its|an?|new|old|default|temporary|admin|root|master|current|same|following|shared|initial|generic|db|database|sudo|ssh|wi-?fi|vpn|user|test|staging|prod)\s+){0,4}";
