@@ -70,7 +70,7 @@ pub(super) fn step<O: Operation>(params: &O::Params) -> serde_json::Result<Item>
     Ok(Item { name: O::NAME.to_owned(), arguments: serde_json::from_value(arguments(params)?)? })
 }
 
-/// The replies of the steps of a batch, all of which were calls of one operation.
+/// The replies to a batch whose steps all called operation `O`.
 pub(super) fn results<O>(batch: &apply_batch::Reply) -> anyhow::Result<Vec<O::Reply>>
 where
     O: Operation,

@@ -1,6 +1,6 @@
-//! Places for connections. When all are taken, a silent connection, one on which no token has been
-//! presented, makes room for a new one: the oldest of the peer that has most of them. So whoever
-//! only connects can keep out neither those with a token nor other peers.
+//! Places for connections. A connection is silent until a token is presented on it. When all places
+//! are taken, a silent connection is closed for a new one: the oldest of the peer that has most of
+//! them. A peer that only connects can therefore keep out neither callers with a token nor others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};

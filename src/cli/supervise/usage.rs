@@ -70,8 +70,9 @@ fn resident(status: &str) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
-/// Most memory of a single process that has ended, which no measurement misses. The system counts
-/// a process as large as this one before it becomes the command, so what is no larger says nothing.
+/// Most memory of a single process that has ended, as the system counts it; 0 if that is not known.
+/// A new process begins as a copy of this one, so a figure up to this one's own size may be that of
+/// the copy.
 fn most_of_one() -> u64 {
     let (own, ended) = (largest(libc::RUSAGE_SELF), largest(libc::RUSAGE_CHILDREN));
     if ended > own { ended } else { 0 }

@@ -338,7 +338,7 @@ impl Shop {
         }
     }
 
-    /// Notes which tasks are left for the workflow, whoever works on them.
+    /// Notes which tasks are left for the workflow, also those that other agents work on.
     pub(super) async fn find_pending(&self) -> Result<(), CallError> {
         let scope = self.settings.scope.clone();
         let looked = move |state: &State| {

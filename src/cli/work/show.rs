@@ -157,7 +157,7 @@ pub(super) struct Summary {
     pub next: Option<String>,
 }
 
-/// Number of tasks left in the scope, whoever works on them.
+/// Number of tasks left in the scope, also those that other agents work on.
 #[derive(Clone, Copy, Default, Serialize)]
 pub(super) struct Remaining {
     pub ready: u64,

@@ -124,8 +124,8 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// Writes the database anew, without its free pages, and truncates the log as soon as nobody
-    /// reads it.
+    /// Writes the database anew, without its free pages. Then truncates the log, once no other
+    /// process reads it.
     fn forget_deleted(&self) -> Result<(), JournalError> {
         self.connection.execute_batch("VACUUM")?;
         let start = Instant::now();

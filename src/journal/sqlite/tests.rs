@@ -418,7 +418,7 @@ fn change_of_the_archive_is_damage() {
     }
 }
 
-/// Takes `text` out of the journal, as of which nothing follows.
+/// Takes `text` out of the rows of the journal, and returns how many had it.
 fn purge(journal: &mut SqliteJournal, text: &str) -> usize {
     let rows = journal
         .cleaned(|found, _| found.contains(text).then(|| found.replace(text, "[purged]")))
