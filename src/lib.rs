@@ -56,7 +56,7 @@
 // | what a person types | `cli`: one file per command; `line` (options and the list of commands), `session` (board and printing), `report` (errors, exit codes); `print` and `wording` for what all of them say |
 // | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |
 // | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
-// | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and `cli`'s `supervise` (processes) |
+// | how `callboard work` runs commands | `cli::work`: `enlist` (its agents), `worker` (the loop), `ledger` (what is kept), `child` and `cli`'s `supervise` (processes) |
 // | which files are trusted | `private`, `participant::directory`; `filesystem` for where they lie |
 // | how texts are cleaned when they come in, and before a model reads them | `harmless`: control characters, and `tags` of hosts; `bom`: the byte order mark |
 // | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |

@@ -7,6 +7,7 @@ mod breaker;
 mod bundle;
 mod checkout;
 mod child;
+mod enlist;
 mod failure;
 mod git;
 mod ledger;
@@ -18,14 +19,12 @@ mod show;
 mod worker;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,27 +38,25 @@ use super::{
     Outcome, REFUSED, Session, place_of_subcommand, plan_files, runtime, supervise, usage_error,
 };
 use crate::ops::input::check_scope;
-use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory, presence};
+use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
 use crate::state::State;
 use crate::state::claim::in_scope;
 use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
-use crate::state::id::{AgentId, ParticipantId, TaskId, WorkflowId};
+use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::refusal::Refusal;
 use crate::state::workflow::{Budget, Spent};
 use again::Again;
 use bundle::Handed;
 use checkout::{Before, Checkout};
+use enlist::{Enlisted, agents_of, enlist, ids, known, name};
 use ledger::Ledger;
-use own::Own;
 use shop::{Reason, Settings, Shop, Urgency};
 use show::{Event, Remaining, Show, Summary};
 use worker::Worker;
 
 /// Most tasks that a dry run lists.
 const NAMED: usize = 10;
-/// Names for a workflow that are tried before the worker gives up.
-const NAMES: u32 = 10_000;
 /// Least memory, in bytes, that a process may be limited to: with less, none starts.
 const LEAST_MEMORY: u64 = 16 << 20;
 /// Exit code after a second signal.
@@ -324,34 +321,6 @@ async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::R
     if has_tasks { Ok(()) } else { Err(CallError::Refused(Refusal::EmptyScope { scope }).into()) }
 }
 
-/// Name of the workflow, as a start now would choose it; errors are those that the start would
-/// meet.
-async fn name(session: &Session, arguments: &Arguments, handle: &Handle) -> anyhow::Result<String> {
-    if arguments.worktree {
-        Own::start(&session.cwd)?;
-    }
-    let in_use = async |workflow: &str| {
-        let agents = ids(workflow, arguments.agents).into_iter().collect();
-        present(session, handle, agents).await
-    };
-    if let Some(workflow) = &arguments.workflow {
-        known_or_new(session, arguments, handle, workflow).await?;
-        return match in_use(workflow).await? {
-            Some(pid) => Err(self::in_use(workflow, pid).into()),
-            None => Ok(workflow.clone()),
-        };
-    }
-    for number in 1..NAMES {
-        let workflow = format!("work-{number}");
-        if is_free(session, arguments, handle, &workflow).await?
-            && in_use(&workflow).await?.is_none()
-        {
-            return Ok(workflow);
-        }
-    }
-    Err(no_name())
-}
-
 async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -> Outcome {
     let handle = session.participant(Stay::Brief)?;
     refuse_empty_scope(&handle, arguments).await?;
@@ -551,175 +520,6 @@ async fn forget_lost(shop: &Shop) -> anyhow::Result<()> {
     };
     for (agent, task, _) in shop.handle.look(looked).await? {
         shop.ledger.borrow_mut().ended(&agent, &task, false, shop.now());
-    }
-    Ok(())
-}
-
-/// The agents at work, and what the board knows about the workflow.
-struct Enlisted {
-    workflow: String,
-    agents: Vec<AgentId>,
-    /// Agents of an earlier start with more agents that still hold a task.
-    others: Vec<AgentId>,
-    known: Option<Value>,
-}
-
-async fn enlist(
-    session: &Session,
-    arguments: &Arguments,
-    handle: &Handle,
-) -> anyhow::Result<Enlisted> {
-    let Some(workflow) = &arguments.workflow else {
-        for number in 1..NAMES {
-            let workflow = format!("work-{number}");
-            if !is_free(session, arguments, handle, &workflow).await? {
-                continue;
-            }
-            match register(session, arguments, handle, &ids(&workflow, arguments.agents)).await {
-                Err(CallError::Refused(Refusal::AgentInUse { .. })) => {}
-                registered => {
-                    registered?;
-                    let agents = ids(&workflow, arguments.agents);
-                    return Ok(Enlisted { workflow, agents, others: Vec::new(), known: None });
-                }
-            }
-        }
-        return Err(no_name());
-    };
-    let known = known_or_new(session, arguments, handle, workflow).await?;
-    let agents = ids(workflow, arguments.agents);
-    let before = agents_of(&known);
-    let is_own = |id: &AgentId| {
-        let number =
-            id.as_str().strip_prefix(workflow.as_str()).and_then(|rest| rest.strip_prefix('-'));
-        number.is_some_and(|number| {
-            number.parse::<u16>().is_ok_and(|parsed| parsed.to_string() == number)
-        })
-    };
-    let others: Vec<_> =
-        before.into_iter().filter(|id| is_own(id) && !agents.contains(id)).collect();
-    let holding = handle.look(move |state| {
-        let holds =
-            |id: &AgentId| state.agent(id).is_some_and(|agent| !agent.current_tasks.is_empty());
-        others.into_iter().filter(holds).collect::<Vec<_>>()
-    });
-    let others = holding.await?;
-    let all: Vec<_> = agents.iter().chain(&others).cloned().collect();
-    match register(session, arguments, handle, &all).await {
-        Err(CallError::Refused(Refusal::AgentInUse { pid, .. })) => {
-            return Err(in_use(workflow, pid).into());
-        }
-        registered => registered?,
-    }
-    Ok(Enlisted { workflow: workflow.clone(), agents, others, known: Some(known) })
-}
-
-fn no_name() -> anyhow::Error {
-    anyhow!("every name up to work-{NAMES} is taken; give one with --workflow")
-}
-
-/// Whether an unnamed workflow can take this name.
-async fn is_free(
-    session: &Session,
-    arguments: &Arguments,
-    handle: &Handle,
-    workflow: &str,
-) -> anyhow::Result<bool> {
-    let known = known(handle, workflow).await?;
-    Ok(!known["workflow"].is_object()
-        && left(session, arguments, &ids(workflow, arguments.agents)).is_none())
-}
-
-/// What the board knows about a named workflow. Refuses one that can neither begin nor continue.
-async fn known_or_new(
-    session: &Session,
-    arguments: &Arguments,
-    handle: &Handle,
-    workflow: &str,
-) -> anyhow::Result<Value> {
-    let known = known(handle, workflow).await?;
-    if !known["workflow"].is_object() {
-        if let Some(left) = left(session, arguments, &ids(workflow, arguments.agents)) {
-            bail!(
-                "workflow {workflow} is new, but {left} is there from an earlier one of that \
-                 name, with its code; give another --workflow, or remove it (git worktree remove \
-                 --force PATH; git branch -D BRANCH)"
-            );
-        }
-    } else if !arguments.continued {
-        // If a process works for it right now, the way out is another one.
-        if let Some(pid) = present(session, handle, agents_of(&known)).await? {
-            return Err(in_use(workflow, pid).into());
-        }
-        let (workflow, command) = (WorkflowId::trusted(workflow), continuing(workflow));
-        return Err(CallError::Refused(Refusal::WorkflowExists { workflow, command }).into());
-    }
-    Ok(known)
-}
-
-fn agents_of(known: &Value) -> BTreeSet<AgentId> {
-    let agents =
-        known["workflow"]["agents"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    agents.filter_map(|id| AgentId::checked(id).ok()).collect()
-}
-
-/// Process id of a live process through which one of these agents works.
-async fn present(
-    session: &Session,
-    handle: &Handle,
-    agents: BTreeSet<AgentId>,
-) -> anyhow::Result<Option<u32>> {
-    let through = handle.look(move |state| {
-        let through =
-            agents.iter().filter_map(|id| state.agent(id)?.present_through.iter().next().cloned());
-        let through = through.filter_map(|one| state.participant(&one));
-        through.map(|one| (one.id.clone(), one.pid)).collect::<Vec<_>>()
-    });
-    // The end of a process is recorded only by the next call that writes.
-    let is_present =
-        |(id, _): &(ParticipantId, u32)| presence::is_present(session.dir(), id.as_str());
-    Ok(through.await?.into_iter().find(is_present).map(|(_, pid)| pid))
-}
-
-/// Worktrees or branches that an earlier workflow of this name has left; only with --worktree.
-fn left(session: &Session, arguments: &Arguments, agents: &[AgentId]) -> Option<String> {
-    let mut agents = agents.iter().filter(|_| arguments.worktree);
-    agents.find_map(|agent| Own::left(&session.cwd, session.dir(), agent.as_str()))
-}
-
-fn in_use(workflow: &str, pid: u32) -> CallError {
-    CallError::Refused(Refusal::WorkflowInUse { workflow: WorkflowId::trusted(workflow), pid })
-}
-
-fn ids(workflow: &str, agents: u16) -> Vec<AgentId> {
-    (1..=agents).map(|number| AgentId::trusted(format!("{workflow}-{number}"))).collect()
-}
-
-async fn known(handle: &Handle, workflow: &str) -> Result<Value, CallError> {
-    handle.call("get_checkpoint", json!({"workflow_id": workflow}), &Caller::default()).await
-}
-
-async fn register(
-    session: &Session,
-    arguments: &Arguments,
-    handle: &Handle,
-    agents: &[AgentId],
-) -> Result<(), CallError> {
-    for agent in agents {
-        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let registration = json!({
-            "agent_id": agent,
-            "role": "worker",
-            "capabilities": arguments.capabilities,
-            "max_concurrent": 1,
-            "properties": {"hostname": hostname, "project_dir": session.cwd.to_string_lossy(), "type": "work"},
-        });
-        let caller = Caller {
-            agent: AgentChoice::Named(agent.clone()),
-            place: session.place(),
-            ..Caller::default()
-        };
-        handle.call("register_agent", registration, &caller).await?;
     }
     Ok(())
 }
