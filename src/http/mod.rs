@@ -50,7 +50,7 @@ pub use token::{FILE_NAME as TOKEN_FILE, Token, TokenError};
 pub use tokens::Keyring;
 
 use places::{Place, Places};
-use stream::{Shared, ended};
+use stream::Shared;
 
 use crate::mcp;
 use crate::participant::{Form, Handle};
@@ -292,12 +292,12 @@ async fn converse<H: mcp::Answering>(
     // Without it, Nagle's algorithm holds back a reply's last segment until the one before is
     // acknowledged: 40 ms.
     stream.set_nodelay(true)?;
-    let stream = Arc::new(stream);
-    let (watched, seat) = (Arc::clone(&stream), Arc::clone(&place.seat));
+    let stream = Shared::new(stream);
+    let (watched, seat) = (stream.clone(), Arc::clone(&place.seat));
     let over = seat.over.clone();
     let half_closed = CancellationToken::new();
     let ends = HalfClosed(half_closed.clone());
-    let mut stream = TimeoutStream::new(Shared(stream));
+    let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_PATIENCE));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).half_close(true);
@@ -316,7 +316,7 @@ async fn converse<H: mcp::Answering>(
     select! {
         ended = &mut connection => return Ok(ended?),
         () = over.cancelled() => return Ok(()),
-        () = ended(&watched) => {
+        () = watched.ended() => {
             half_closed.cancel();
             return timeout(LAST_ANSWERS, connection).await.map_or(Ok(()), |ended| Ok(ended?));
         }

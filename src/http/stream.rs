@@ -10,23 +10,37 @@ use std::time::Duration;
 use rustix::net::{Shutdown, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 /// Interval at which a stream is looked at whose next request has come already.
 const NEXT_LOOK: Duration = Duration::from_millis(100);
 
-/// Returns once the peer has closed the connection or its half of it, which look the same.
-pub(super) async fn ended(stream: &TcpStream) {
-    loop {
-        match stream.peek(&mut [0]).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => sleep(NEXT_LOOK).await,
+/// A stream that is read and written through a shared reference, so that it can be watched.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<Watched>);
+
+struct Watched {
+    stream: TcpStream,
+    /// Tells that something was read, so that the end may be next.
+    taken: Notify,
+}
+
+impl Shared {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self(Arc::new(Watched { stream, taken: Notify::new() }))
+    }
+
+    /// Returns once the peer has closed the connection or its half of it, which look the same.
+    pub(super) async fn ended(&self) {
+        loop {
+            match self.0.stream.peek(&mut [0]).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => _ = timeout(NEXT_LOOK, self.0.taken.notified()).await,
+            }
         }
     }
 }
-
-/// A stream that is read and written through a shared reference, so that it can be watched.
-pub(super) struct Shared(pub Arc<TcpStream>);
 
 impl AsyncRead for Shared {
     fn poll_read(
@@ -35,12 +49,13 @@ impl AsyncRead for Shared {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.0.poll_read_ready(context))?;
-            match self.0.try_read(buffer.initialize_unfilled()) {
+            ready!(self.0.stream.poll_read_ready(context))?;
+            match self.0.stream.try_read(buffer.initialize_unfilled()) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
                 Ok(read) => {
                     buffer.advance(read);
+                    self.0.taken.notify_one();
                     return Poll::Ready(Ok(()));
                 }
             }
@@ -55,8 +70,8 @@ impl AsyncWrite for Shared {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.0.poll_write_ready(context))?;
-            match self.0.try_write(bytes) {
+            ready!(self.0.stream.poll_write_ready(context))?;
+            match self.0.stream.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
@@ -69,8 +84,8 @@ impl AsyncWrite for Shared {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.0.poll_write_ready(context))?;
-            match self.0.try_write_vectored(parts) {
+            ready!(self.0.stream.poll_write_ready(context))?;
+            match self.0.stream.try_write_vectored(parts) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
@@ -86,6 +101,6 @@ impl AsyncWrite for Shared {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(shutdown(&*self.0, Shutdown::Write).map_err(Into::into))
+        Poll::Ready(shutdown(&self.0.stream, Shutdown::Write).map_err(Into::into))
     }
 }
