@@ -27,6 +27,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::harness::size;
+use crate::world::dropped_at;
+use journal::Journal;
 use machine::{Fault, Heard, Machine, SEATS};
 
 const STEPS: usize = 60;
@@ -690,10 +692,10 @@ impl Simulation {
         }
         let Some((seat, _)) = first else { return };
         let Some(process) = &self.machine.seats[seat] else { return };
-        Self::verify_told(&self.ledger, process.state());
+        Self::verify_told(&self.ledger, process.state(), &journal);
         for id in &self.done {
             assert_eq!(
-                process.state().status_of(id),
+                status_of(process.state(), id, &journal),
                 Some(TaskStatus::Done),
                 "{id} was done and is not"
             );
@@ -707,8 +709,8 @@ impl Simulation {
         }
     }
 
-    fn verify_told(ledger: &Ledger, state: &State) {
-        let status = |id: &str| state.status_of(&TaskId::trusted(id));
+    fn verify_told(ledger: &Ledger, state: &State, journal: &Journal) {
+        let status = |id: &str| status_of(state, &TaskId::trusted(id), journal);
         for id in &ledger.created {
             assert!(status(id).is_some(), "task {id} was acknowledged and is not there");
         }
@@ -847,7 +849,7 @@ impl Simulation {
         }
         assert!(keys.values().all(|seqs| seqs.len() == 1), "a key was used twice: {keys:?}");
         self.verify_callbacks(&events, &replayed);
-        Self::verify_told(&self.ledger, &replayed);
+        Self::verify_told(&self.ledger, &replayed, &self.machine.journal);
         let bytes = |state: &State| serde_json::to_vec(&state.to_document()).unwrap();
         let replayed = bytes(&replayed);
         for process in self.machine.seats.iter().flatten() {
@@ -892,6 +894,18 @@ impl Simulation {
         self.counts.runs += runs.len() as u64;
         self.counts.told += told.len() as u64;
     }
+}
+
+/// The status of a task, also if the journal alone still has it.
+fn status_of(state: &State, id: &TaskId, journal: &Journal) -> Option<TaskStatus> {
+    state.status_of(id).or_else(|| {
+        let events = journal.read(0, state.board().seq as usize);
+        let at = dropped_at(events.iter(), id, &state.board().undone)?;
+        let Event::TasksRetired { tasks, .. } = &events.get(at as usize - 1)?.event else {
+            return None;
+        };
+        tasks.iter().find(|task| task.id == *id).map(|task| task.status)
+    })
 }
 
 fn with(mut call: Value, more: Value) -> Value {
