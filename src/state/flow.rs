@@ -4,6 +4,8 @@
 //! A task without parts is one node. A parent is two: its start, which its parts wait for, and its
 //! end, which waits for them.
 
+pub(super) mod cause;
+
 use std::collections::HashSet;
 
 use super::id::TaskId;

@@ -50,6 +50,7 @@ pub mod level;
 #[doc(hidden)]
 pub mod limit;
 pub mod message;
+mod number;
 mod parts;
 #[doc(hidden)]
 pub mod pattern;
@@ -87,6 +88,7 @@ use changed::{Change, Changed};
 use discovery::Findings;
 use document::{Archived, Board, Document, Retired};
 use event::{Event, Idempotency, Recorded};
+pub use flow::cause::{Cause, Obstacle};
 use id::{AgentId, ParticipantId, TaskId};
 use index::Index;
 use message::Mail;

@@ -50,7 +50,7 @@ impl State {
     /// When the last thing happened that a ready task had to wait for: it was created or reset, its
     /// last attempt or the pause before a retry ended, or a dependency was done. Dependencies
     /// count as if the task had always had them.
-    fn ready_since(&self, task: &Task) -> Timestamp {
+    pub fn ready_since(&self, task: &Task) -> Timestamp {
         let ended = task.attempts.last().and_then(|attempt| attempt.ended_at);
         let own = [ended, task.reset_at, task.not_before].into_iter().flatten();
         let done = self.prerequisites(task).filter_map(|id| self.task(id)?.completed_at);
