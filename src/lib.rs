@@ -49,6 +49,7 @@
 // | how the state file looks | `statefile`: `whole` (the order of its fields), `derived` (what follows from the state), `head` |
 // | how the state file is written in place | `statefile`: `projection` (which form), on `flat` or `whole`; `slots` (what stands where: `layout`, `slot`, `parts`, `books`, `read`), `spare`, `lease` |
 // | what waits for a person, how far the board is | `state::attention`, `state::standing` |
+// | what a person sees first: its lists, their order, the words of what waits | `view` (a file per part), for `status` and every other screen; `cli::status` for the terminal |
 // | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
@@ -68,8 +69,8 @@
 // | time, signals, JSON read strictly, crashes for tests | `clock`, `signal`, `strict`, `failpoint` |
 // | when freed memory goes back to the system | `memory` |
 //
-// Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan` →
-// `state`, and `cli` → `exchange` → `plan`. `journal`, `statefile`, `snapshot`, `bundle` and
+// Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan`,
+// `view` → `state`, and `cli` → `exchange` → `plan`. `journal`, `statefile`, `snapshot`, `bundle` and
 // `artifact` know `state` and the small modules of the table's end. `tests/suite/tidy.rs` holds
 // them to it.
 //
@@ -159,6 +160,7 @@ pub mod state;
 pub mod statefile;
 #[doc(hidden)]
 pub mod strict;
+pub mod view;
 #[doc(hidden)]
 pub mod worktree;
 

@@ -32,6 +32,7 @@ pub mod export_plan;
 pub mod fail_task;
 pub mod get_agents;
 pub mod get_all_tasks;
+pub mod get_board;
 pub mod get_checkpoint;
 pub mod get_discoveries;
 pub mod get_history;
@@ -126,6 +127,7 @@ pub use export_plan::ExportPlan;
 pub use fail_task::FailTask;
 pub use get_agents::GetAgents;
 pub use get_all_tasks::GetAllTasks;
+pub use get_board::GetBoard;
 pub use get_checkpoint::GetCheckpoint;
 pub use get_discoveries::GetDiscoveries;
 pub use get_history::GetHistory;
@@ -213,6 +215,7 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<CreateTask>(),
         Entry::of::<CreateTasksBatch>(),
         Entry::of::<GetStatus>(),
+        Entry::of::<GetBoard>(),
         Entry::of::<GetAllTasks>(),
         Entry::of::<GetResults>(),
         Entry::of::<GetDiscoveries>(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{AgentArgument, Entry, Reader, find};
 
 /// Operations that have a command of their own; the others are reached by `callboard call`.
-const COMMANDS: [(&str, &str); 49] = [
+const COMMANDS: [(&str, &str); 50] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -22,6 +22,7 @@ const COMMANDS: [(&str, &str); 49] = [
     ("get_all_tasks", "tasks"),
     ("get_results", "tasks --status done"),
     ("get_status", "status"),
+    ("get_board", "status"),
     ("get_agents", "agents"),
     ("add_discovery", "discoveries add"),
     ("get_discoveries", "discoveries"),

@@ -129,7 +129,9 @@ pub(crate) fn calls(operation: &str, last: &str) -> Option<Vec<Value>> {
     let all = |calls: &[Value]| Some(calls.to_vec());
     let missing = "none-such";
     match operation {
-        "get_status" => all(&[json!({}), json!({"scope": "P1"}), json!({"scope": "P2"})]),
+        "get_status" | "get_board" => {
+            all(&[json!({}), json!({"scope": "P1"}), json!({"scope": "P2"})])
+        }
         "get_all_tasks" => all(&[
             json!({}),
             json!({"limit": 20}),

@@ -50,6 +50,7 @@ mod settings;
 mod simulation;
 mod snapshots;
 mod statefile;
+mod status;
 mod subagents;
 mod teams;
 mod tidy;

@@ -129,11 +129,12 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 14] = [
+    let rules: [(&str, Vec<&str>); 15] = [
         ("state", vec![]),
+        ("view", vec!["state"]),
         ("plan", vec!["state", "bom", "harmless", "redact"]),
         ("exchange", vec!["state", "plan"]),
-        ("ops", vec!["state", "plan", "harmless", "redact", "strict"]),
+        ("ops", vec!["state", "view", "plan", "harmless", "redact", "strict"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),
         ("snapshot", [&["state"], &shell[..]].concat()),

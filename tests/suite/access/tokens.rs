@@ -82,6 +82,7 @@ fn observers_read_and_change_nothing() {
     }
     for read in [
         "get_status",
+        "get_board",
         "get_all_tasks",
         "get_agents",
         "get_discoveries",

@@ -1,0 +1,189 @@
+//! Cards: what lists say of one task.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Rows;
+use super::sorted::{Numbered, Sorted};
+use crate::state::State;
+use crate::state::attention::TEXT_SHOWN;
+use crate::state::claim::in_scope;
+use crate::state::id::{AgentId, TaskId};
+use crate::state::task::{Task, TaskStatus};
+use crate::state::time::Timestamp;
+
+/// A task as others name it.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Named {
+    /// Place in the order of creation, said as #12; none once the task has retired
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    pub id: TaskId,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// None if there is no such task
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<TaskStatus>,
+}
+
+/// A task in a list.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Card {
+    /// Place in the order of creation, said as #12
+    pub number: u64,
+    pub id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    pub title: String,
+    pub priority: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Failure {
+    #[serde(flatten)]
+    pub card: Card,
+    #[serde(flatten)]
+    pub last: Last,
+    /// Number of blocked tasks that wait for it
+    pub blocks: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Retry {
+    #[serde(flatten)]
+    pub card: Card,
+    #[serde(flatten)]
+    pub last: Last,
+    /// Time from which it can be claimed
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// How the last attempt ended.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Last {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    pub attempts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Beginning of the error
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Done {
+    #[serde(flatten)]
+    pub card: Card,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// Beginning of the output
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+impl Named {
+    pub(super) fn of(number: Option<u64>, task: &Task) -> Self {
+        Self {
+            number,
+            id: task.id.clone(),
+            title: begun(task.headline()),
+            status: Some(task.status),
+        }
+    }
+
+    pub(super) fn gone(id: &TaskId, status: Option<TaskStatus>) -> Self {
+        Self { number: None, id: id.clone(), title: String::new(), status }
+    }
+
+    /// What a person calls it: `#12`, or its id once it has no number.
+    pub fn name(&self) -> String {
+        self.number.map_or_else(|| self.id.to_string(), |number| format!("#{number}"))
+    }
+}
+
+impl Card {
+    pub(super) fn of(one: &Numbered<'_>) -> Self {
+        Self {
+            number: one.number,
+            id: one.task.id.clone(),
+            path: one.task.path.clone(),
+            title: begun(one.task.headline()),
+            priority: one.task.priority,
+        }
+    }
+}
+
+impl Last {
+    pub(super) fn of(task: &Task) -> Self {
+        let attempt = task.attempts.last();
+        let error = attempt.and_then(|attempt| attempt.error.as_ref());
+        let of_result = || task.result.as_ref()?.error.as_deref().map(begun);
+        Self {
+            at: task.completed_at.or_else(|| attempt?.ended_at),
+            agent: attempt.map(|attempt| attempt.agent.clone()),
+            attempts: task.attempt,
+            category: error.map(|error| error.category.clone()),
+            error: error.map(|error| begun(&error.message)).or_else(of_result),
+        }
+    }
+}
+
+/// The first line of a text, or as much of it as is shown.
+pub(super) fn begun(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(TEXT_SHOWN).collect()
+}
+
+/// Ready tasks in claim order.
+pub(super) fn next(
+    state: &State,
+    scope: Option<&str>,
+    sorted: &Sorted<'_>,
+    most: usize,
+) -> Rows<Card> {
+    let ready = state.ready_in_order().into_iter().filter(|task| in_scope(task, scope));
+    let ready = ready.filter_map(|task| Some(Numbered { number: sorted.number(&task.id)?, task }));
+    Rows::made(&ready.collect::<Vec<_>>(), most, Card::of)
+}
+
+pub(super) fn failed(
+    sorted: &Sorted<'_>,
+    blocks: &HashMap<&TaskId, usize>,
+    most: usize,
+) -> Rows<Failure> {
+    Rows::made(&sorted.failed, most, |one| Failure {
+        card: Card::of(one),
+        last: Last::of(one.task),
+        blocks: blocks.get(&one.task.id).copied().unwrap_or_default(),
+    })
+}
+
+pub(super) fn retries(sorted: &Sorted<'_>, most: usize) -> Rows<Retry> {
+    Rows::made(&sorted.delayed, most, |one| Retry {
+        card: Card::of(one),
+        last: Last::of(one.task),
+        until: one.task.not_before,
+    })
+}
+
+pub(super) fn done(sorted: &Sorted<'_>, most: usize) -> Rows<Done> {
+    Rows::made(&sorted.done, most, |one| {
+        let result = one.task.result.as_ref();
+        Done {
+            card: Card::of(one),
+            at: one.task.completed_at,
+            agent: one.task.claimed_by.clone(),
+            output: result.and_then(|result| result.output.as_deref()).map(begun),
+            branch: result.and_then(|result| result.branch.clone()),
+        }
+    })
+}

@@ -1,0 +1,142 @@
+//! What a person sees first: what waits for them, who does what, what comes next, what is stuck. It
+//! is decided here, for every screen: `callboard status` and programs that draw their own.
+//!
+//! Every list is bounded and says how many more there are. The counts add up.
+
+mod agents;
+mod blocked;
+mod card;
+mod pace;
+mod sorted;
+mod waits;
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use agents::{AgentRow, Sign};
+pub use blocked::{Behind, Group};
+pub use card::{Card, Done, Failure, Last, Named, Retry};
+pub use pace::{Head, Pace};
+pub use waits::{Remedy, Wait, WaitKind};
+
+use crate::state::State;
+use crate::state::policy::Policy;
+use crate::state::time::Timestamp;
+use sorted::Sorted;
+
+/// The first screen of a board.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Board {
+    pub head: Head,
+    pub counts: Counts,
+    /// What waits for the person whose board it is: by kind, then the oldest first
+    pub waits: Rows<Wait>,
+    /// Agents that hold tasks, are present or were heard of a moment ago
+    pub agents: Rows<AgentRow>,
+    /// Number of other agents: their sessions have ended
+    pub ended: usize,
+    /// Ready tasks in the order in which they are claimed
+    pub next: Rows<Card>,
+    /// Blocked tasks by what they wait for; each is in one group
+    pub blocked: Rows<Group>,
+    pub failed: Rows<Failure>,
+    /// Tasks that wait for their time, the next first
+    pub retries: Rows<Retry>,
+    /// Tasks that are done, the newest first
+    pub done: Rows<Done>,
+    /// Time from which ages are counted
+    pub now: Timestamp,
+    pub seq: u64,
+}
+
+/// The beginning of a list.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+pub struct Rows<T> {
+    pub rows: Vec<T>,
+    /// Number of those that are left out
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+/// Numbers of tasks without parts; all but `total` add up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Counts {
+    pub ready: u64,
+    /// Wait for other tasks
+    pub blocked: u64,
+    /// Wait for their time
+    pub waiting: u64,
+    pub in_work: u64,
+    pub in_review: u64,
+    pub failed: u64,
+    /// Cancelled, or left the plan
+    pub cancelled: u64,
+    pub done: u64,
+    pub total: u64,
+}
+
+/// What is looked at, and how much of each list is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    pub now: Timestamp,
+    pub policy: &'a Policy,
+    /// A path such as P1.M2; agents and messages are shown whatever it is
+    pub scope: Option<&'a str>,
+    pub rows: usize,
+}
+
+impl Board {
+    pub fn of(state: &State, look: &Look<'_>) -> Self {
+        let sorted = Sorted::of(state, look.scope);
+        let held: HashMap<_, _> = sorted.held.iter().map(|one| (&one.task.id, *one)).collect();
+        let groups = blocked::groups(state, look.scope, &sorted);
+        let (agents, ended) = agents::rows(state, look, &held);
+        let waits = waits::all(state, look, &sorted, &groups, &agents);
+        let failed = card::failed(&sorted, &blocked::counts(&groups), look.rows);
+        Self {
+            head: pace::head(state, look, &sorted),
+            counts: sorted.counts,
+            waits: Rows::of(waits, look.rows),
+            agents: Rows::of(agents, look.rows),
+            ended,
+            next: card::next(state, look.scope, &sorted, look.rows),
+            blocked: Rows::of(groups, look.rows),
+            failed,
+            retries: card::retries(&sorted, look.rows),
+            done: card::done(&sorted, look.rows),
+            now: look.now,
+            seq: state.seq(),
+        }
+    }
+}
+
+impl<T> Rows<T> {
+    fn of(mut all: Vec<T>, most: usize) -> Self {
+        let more = all.len().saturating_sub(most);
+        all.truncate(most);
+        Self { rows: all, more }
+    }
+
+    /// The first of `all`, made into rows.
+    fn made<O>(all: &[O], most: usize, row: impl FnMut(&O) -> T) -> Self {
+        let rows = all.iter().take(most).map(row).collect();
+        Self { rows, more: all.len().saturating_sub(most) }
+    }
+
+    pub fn total(&self) -> usize {
+        self.rows.len() + self.more
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests;
