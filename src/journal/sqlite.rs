@@ -60,6 +60,10 @@ const PAGE: u32 = 2_048;
 /// log. Whoever commits waits for that, and most pages are written again and again, so with a long
 /// log it happens less often and copies less in total.
 pub const LOG_PAGES: u32 = 4_000;
+/// What stands at the start of the log, and before each page in it, in bytes
+/// (sqlite.org/walformat.html).
+const LOG_HEADER: u64 = 32;
+const FRAME_HEADER: u64 = 24;
 /// Estimated size of an events row without its body, in bytes.
 const ABOUT_A_ROW: u64 = 128;
 
@@ -159,6 +163,8 @@ pub struct SqliteJournal {
     begun: Cell<Option<Link>>,
     /// The log, if this process syncs it itself, see [`SqliteJournal::defer_syncs`].
     log: Option<Arc<File>>,
+    /// Length of a page in the log with what stands before it, in bytes.
+    frame: u64,
     /// The seq up to which everything is durable, as far as is known.
     durable: Cell<u64>,
     /// Whether a sync has failed: the kernel may have forgotten what it was for.
@@ -186,6 +192,7 @@ impl SqliteJournal {
             last: Cell::new(None),
             begun: Cell::default(),
             log: None,
+            frame: 0,
             durable: Cell::default(),
             has_failed: Cell::default(),
             passed: Cell::default(),
@@ -255,7 +262,8 @@ impl SqliteJournal {
             && let Some(log) = private::read(dir, LOG_NAME).map_err(io::Error::from)?
         {
             self.connection.pragma_update(None, "synchronous", "NORMAL")?;
-            self.log = Some(Arc::new(log));
+            let page: u32 = self.connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+            (self.log, self.frame) = (Some(Arc::new(log)), FRAME_HEADER + u64::from(page));
         }
         Ok(())
     }
@@ -380,6 +388,19 @@ impl SqliteJournal {
         let name = ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_bytes()));
         self.connection.execute("VACUUM INTO ?1", [name])?;
         Ok(())
+    }
+
+    /// Checks that the log is as long as its index says. If it was cut off under this process,
+    /// SQLite would go on behind its end, and nothing from there on would be found after a crash.
+    pub fn check_log(&self) -> Result<(), JournalError> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let mut frames = self.connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?;
+        let frames: u64 = frames.query_row([], |row| row.get::<_, i64>(1))?.try_into().unwrap_or(0);
+        if frames == 0 || log.metadata()?.len() >= LOG_HEADER + frames * self.frame {
+            return Ok(());
+        }
+        let detail = "the journal's log was cut off while callboard was running".to_owned();
+        Err(JournalError::Damaged { seq: self.durable.get(), detail })
     }
 
     /// Opens the transaction of the next append, so that nothing comes between what is read from

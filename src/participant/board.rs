@@ -86,6 +86,11 @@ impl Board {
         naming::check(&self.dir, &self.lock)
     }
 
+    /// See [`SqliteJournal::check_log`].
+    pub(super) fn check_log(&self) -> Result<(), BoardError> {
+        Ok(self.journal.check_log()?)
+    }
+
     /// See [`SqliteJournal::begin_append`]. Catching up or appending will meet any other error,
     /// too, and report it better.
     pub(super) fn begin_append(&self) -> Result<(), BoardError> {

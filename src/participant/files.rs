@@ -244,6 +244,7 @@ impl Disk for Files<'_> {
 
     fn begin(&mut self) -> Result<Vec<Recorded>, Blocked> {
         self.board.lock.sign(std::process::id()).map_err(lock_error)?;
+        self.board.check_log().map_err(|error| self.blocked(error))?;
         self.board.begin_append()?;
         self.attendance.others.look_again();
         let newest = self.caught_up().map_err(|error| self.blocked(error))?;

@@ -145,7 +145,7 @@ impl Board {
     /// Catches up; false when the journal is damaged, so that only the replica is left. Any other
     /// error may pass.
     fn can_catch_up(&mut self) -> Result<bool, BoardError> {
-        match self.catch_up() {
+        match self.check_log().and_then(|()| self.catch_up()) {
             Ok(_) => Ok(true),
             Err(BoardError::Inconsistent(_)) => Ok(false),
             Err(error) if error.is_damage() => Ok(false),

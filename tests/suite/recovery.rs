@@ -861,6 +861,31 @@ fn board_that_is_deleted_under_a_process_comes_back_whole() {
     }
 }
 
+#[test]
+fn log_that_is_cut_off_under_a_process_is_noticed_before_anything_is_acknowledged() {
+    for left in ["nothing", "its header", "half", "all but a byte"] {
+        let board = Board::new();
+        let mut client = settled(&board);
+        (0..20).for_each(|n| {
+            client.ok("create_task", json!({"description": "d", "id": format!("n{n}")}));
+        });
+        let path = board.file("journal.db-wal");
+        let log = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let length = log.metadata().unwrap().len();
+        let lengths = [("nothing", 0), ("its header", 32), ("half", length / 2)];
+        let to = lengths.iter().find(|(name, _)| *name == left).map_or(length - 1, |(_, to)| *to);
+        log.set_len(to).unwrap();
+        let reply = client.ok("create_task", json!({"description": "d", "id": "after"}));
+        assert!(warning(&reply).contains("rebuilt"), "{left}: {reply}");
+        let tasks = board.tasks();
+        client.kill();
+        assert_eq!(tasks.len(), 22, "{left}");
+        create(&board, "last");
+        assert_eq!(board.tasks().len(), 23, "{left}: nothing is lost with the process");
+        board.assert_file_is_the_replay();
+    }
+}
+
 /// The directory stays, so the next process sees at once that the board is gone.
 #[test]
 fn board_whose_files_are_deleted_is_left_to_whoever_lives_on_it_and_has_only_looked() {
