@@ -12,7 +12,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use serde_json::{Value, json};
 
 use super::connect::{self, quoted};
-use super::hook::{Conversation, Scene};
+use super::hook::{Conversation, Scene, Tasks};
 use super::print::{Page, Tone};
 use super::wording::Wording;
 use super::{Outcome, Session, usage_error};
@@ -48,7 +48,7 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     }
     let files = if arguments.staged { staged(&session.cwd) } else { arguments.files.clone() };
     // Without a board, nobody holds anything.
-    let scene = Scene::look(session, None, Conversation::Any)?;
+    let scene = Scene::look(session, None, Conversation::Any, Tasks::Held)?;
     let held = scene.as_ref().map(|scene| held(scene, &files)).unwrap_or_default();
     // Commands in the message are worded for the session's agent or, if it has none, for a person.
     let wording = match scene.as_ref().and_then(Scene::speaker) {

@@ -43,7 +43,7 @@ use serde_json::{Value, json};
 use super::{Outcome, Session, print};
 use input::Input;
 use prompt::Prompt;
-pub(super) use scene::{Conversation, Scene};
+pub(super) use scene::{Conversation, Scene, Tasks};
 use subagent::Tag;
 
 /// Longest wait for the answer; the rest of the two seconds is for starting the process.
@@ -94,11 +94,21 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
 }
 
 impl Hook {
+    /// What runs at each use of a tool looks at as little as it can.
+    fn tasks(self) -> Tasks {
+        match self {
+            Self::SessionStart | Self::SubagentStart | Self::Stop => Tasks::All,
+            Self::Guard | Self::Heartbeat | Self::Waiting => Tasks::Held,
+        }
+    }
+
     fn output(self, session: &Session) -> Option<Value> {
         let input = Input::read()?;
         let subagent = input.subagent().map(Tag::of);
         let conversation = subagent.clone().map_or(Conversation::Main, Conversation::Subagent);
-        let scene = Scene::look(session, input.cwd.as_deref(), conversation).ok().flatten()?;
+        let tasks = self.tasks();
+        let scene =
+            Scene::look(session, input.cwd.as_deref(), conversation, tasks).ok().flatten()?;
         match self {
             Self::SessionStart => Some(context("SessionStart", &tell::at_start(&scene))),
             Self::SubagentStart => {

@@ -206,10 +206,7 @@ impl BoardLock {
 
     /// What [`leave`](Self::leave) noted last; empty when that is not known.
     pub fn left(&self) -> Left {
-        let mut text = [0; LEFT_BYTES];
-        if self.journal.file.read_exact_at(&mut text, LEFT_AT).is_err() {
-            return Left::default();
-        }
+        let Some(text) = noted_left(&self.journal.file) else { return Left::default() };
         let mut last = self.left.borrow_mut();
         if last.0 != text {
             *last = (text.to_vec(), serde_json::from_slice(&text).unwrap_or_default());
@@ -340,6 +337,15 @@ pub fn state_file_of(dir: &Path) -> Option<String> {
     noted_state_file(&Dir::open(dir).ok()??.open_file(LOCK, Purpose::Read).ok()??)
 }
 
+/// What the lock file of `dir`, which is not made for this, notes of the state file that was left;
+/// empty when that is not known.
+pub fn left_of(dir: &Path) -> Left {
+    let lock = Dir::open(dir).ok().flatten();
+    let lock = lock.and_then(|dir| dir.open_file(LOCK, Purpose::Read).ok().flatten());
+    let text = lock.and_then(|lock| noted_left(&lock));
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
 /// The newest mark of the board's time that is noted in the lock file of `dir`, which is not made
 /// for this.
 pub fn mark_of(dir: &Path) -> Option<Mark> {
@@ -350,6 +356,11 @@ pub fn mark_of(dir: &Path) -> Option<Mark> {
 /// there is none.
 pub fn board_time(dir: &Path) -> Timestamp {
     BoardClock::new(Box::new(SystemClock), mark_of(dir).as_ref()).now(Timestamp::default())
+}
+
+fn noted_left(lock: &File) -> Option<[u8; LEFT_BYTES]> {
+    let mut text = [0; LEFT_BYTES];
+    lock.read_exact_at(&mut text, LEFT_AT).ok().map(|()| text)
 }
 
 fn noted_mark(lock: &File) -> Option<Mark> {

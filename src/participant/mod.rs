@@ -52,7 +52,7 @@ pub use error::{BoardError, CallError};
 pub use feed::Item;
 pub use handle::{Handle, spawn};
 pub use listener::Listener;
-pub use lock::{LOCK_PATIENCE, acquire, board_time};
+pub use lock::{LOCK_PATIENCE, acquire, board_time, left_of};
 pub use message::{Answer, Queued};
 pub use metrics::Form;
 pub use naming::{agree, home};

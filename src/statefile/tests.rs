@@ -783,3 +783,50 @@ fn note_of_another_boot_does_not_say_what_the_file_shows() {
     let before = Left { boot: "another".to_owned(), ..kept.left };
     assert_eq!((before.shows(&found), before.has(&found)), (None, true));
 }
+
+#[test]
+fn of_a_large_file_that_was_left_only_what_agents_hold_is_read() {
+    let dir = dir();
+    let mut kept = Kept::flat(dir.path());
+    let mut state = sample();
+    // A status in a text or in metadata is none, and a task may be longer than what is read first.
+    let (words, long) = (r#" \"status\": \"claimed\" "#.repeat(40), "x".repeat(20_000));
+    let tasks = |range: std::ops::Range<u32>| {
+        let one = |number| {
+            let text = if number == 77 { &long } else { &words };
+            format!(
+                r#"{{"id":"n{number}","description":"{text}","priority":5,"max_attempts":3,"dependencies":[{}],"context":{{"metadata":{{"status":"in_progress"}}}}}}"#,
+                if number > 0 { format!(r#""n{}""#, number - 1) } else { String::new() }
+            )
+        };
+        range.map(one).collect::<Vec<_>>().join(",")
+    };
+    record(&mut state, &format!(r#"{{"kind":"tasks_created","tasks":[{}]}}"#, tasks(0..4_000)));
+    let held = ["n0", "n77", "n1999", "n3999"];
+    for id in held {
+        record(
+            &mut state,
+            &format!(
+                r#"{{"kind":"claimed","task":"{id}","agent":"a1","attempt":1,"lease_until":"2026-03-01T13:00:00Z"}}"#
+            ),
+        );
+    }
+    record(&mut state, r#"{"kind":"started","task":"n1999"}"#);
+    state.settle();
+    kept.write(&mut state);
+    let read = load_held(dir.path(), &kept.left).unwrap().expect("a large file that was left");
+    let whole = state.to_document();
+    let ids = read.tasks.iter().map(|task| task.id.as_str());
+    assert_eq!(ids.collect::<Vec<_>>(), held);
+    for task in &read.tasks {
+        let known = state.task(&task.id).unwrap();
+        assert_eq!((&task.attempts, task.status), (&known.attempts, known.status));
+        assert_eq!(task.description, known.description);
+    }
+    assert_eq!(Document { tasks: Vec::new(), ..read }, Document { tasks: Vec::new(), ..whole });
+
+    let copy = dir.path().join("copy");
+    fs::copy(dir.path().join(FILE_NAME), &copy).unwrap();
+    fs::rename(copy, dir.path().join(FILE_NAME)).unwrap();
+    assert_eq!(load_held(dir.path(), &kept.left).unwrap(), None, "a person may have changed it");
+}

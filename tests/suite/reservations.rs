@@ -690,6 +690,37 @@ fn what_is_held_is_seen_by_any_name_and_while_the_state_file_is_edited() {
 }
 
 #[test]
+fn on_a_large_board_what_is_held_is_told_as_on_a_small_one() {
+    if !git_is_here() {
+        return;
+    }
+    let project = Project::new();
+    let one = project.one.clone();
+    let mut ada = project.agent("ada", &one);
+    let words = "as people describe it ".repeat(40);
+    let held =
+        json!({"id": "held", "description": "Write the lexer", "context_files": ["src/lexer.rs"]});
+    ada.ok("create_tasks_batch", json!({"tasks": [held]}));
+    ada.ok("claim_task", json!({"agent_id": "ada", "task_id": "held"}));
+    ada.ok("reserve_files", json!({"agent_id": "ada", "files": ["docs/**"], "reason": "a guide"}));
+    let guard = |file: &str| {
+        let output = project.callboard(&one, &["--json", "guard", file, "--agent", "bob"]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let files = ["src/lexer.rs", "docs/guide.md", "free.rs"];
+    let told = files.map(guard);
+    assert_eq!(told.each_ref().map(|told| told["free"] == true), [false, false, true], "{told:?}");
+    for batch in 0..5 {
+        let tasks = (0..1_200)
+            .map(|number| json!({"id": format!("t{batch}-{number}"), "description": words}));
+        ada.ok("create_tasks_batch", json!({"tasks": tasks.collect::<Vec<_>>()}));
+    }
+    assert!(fs::metadata(project.board.file("mcp-state.json")).unwrap().len() > 5 << 20);
+    assert_eq!(files.map(guard), told);
+    assert!(project.before_edit(&one, &one.join("free.rs")).is_none());
+}
+
+#[test]
 fn checking_what_is_staged_runs_nothing_that_the_repository_names() {
     if !git_is_here() {
         return;

@@ -13,10 +13,9 @@ use super::super::{AUTO, Session};
 use super::host::Processes;
 use super::subagent::{self, Tag};
 use crate::location::{Location, Start, without_dots};
-use crate::participant::board_time;
 use crate::participant::directory::{self, JOURNAL};
 use crate::participant::presence::is_present;
-use crate::participant::{BoardError, archive};
+use crate::participant::{BoardError, archive, board_time, left_of};
 use crate::redact;
 use crate::state::State;
 use crate::state::agent::{Agent, Participant};
@@ -39,6 +38,28 @@ pub(crate) enum Conversation {
     Any,
     Main,
     Subagent(Tag),
+}
+
+/// Which tasks are looked at.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Tasks {
+    All,
+    /// At least those that agents hold; how many others there are is not known.
+    Held,
+}
+
+impl Tasks {
+    fn state(self, dir: &Path) -> Result<State, BoardError> {
+        if self == Self::Held
+            && let Ok(Some(document)) = statefile::load_held(dir, &left_of(dir))
+        {
+            return Ok(State::from_document(document));
+        }
+        match statefile::load(dir) {
+            Ok(Some(Found::Sound(document))) => Ok(State::from_document(*document)),
+            _ => archive::present(dir),
+        }
+    }
 }
 
 /// An agent and a task that it holds.
@@ -72,14 +93,12 @@ impl Scene {
         session: &Session,
         cwd: Option<&Path>,
         conversation: Conversation,
+        tasks: Tasks,
     ) -> Result<Option<Self>, BoardError> {
         let cwd = cwd.filter(|cwd| cwd.is_dir()).unwrap_or(&session.cwd);
         let Some(location) = board_location(session, cwd) else { return Ok(None) };
         let (command, dir) = (in_shell(&location), location.dir);
-        let mut state = match statefile::load(&dir) {
-            Ok(Some(Found::Sound(document))) => State::from_document(*document),
-            _ => archive::present(&dir)?,
-        };
+        let mut state = tasks.state(&dir)?;
         state.wake(board_time(&dir));
         let root = Worktree::of_board(&dir, cwd).map(|worktree| worktree.root);
         let kept = |path: Cow<str>| redact::name(&path).unwrap_or_else(|| path.into_owned());
