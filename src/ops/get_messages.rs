@@ -60,6 +60,12 @@ pub struct Shown {
     pub reply_to: Option<MessageId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+    /// What people call a question to them
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Answers to choose from
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
     pub sent_at: Timestamp,
     pub unread: bool,
 }
@@ -198,6 +204,8 @@ impl fmt::Display for Cursor {
 
 fn shown(message: &Message, reader: &AgentId) -> Shown {
     let unread = message.unread_by.contains(reader);
-    let Message { id, from, to, kind, text, reply_to, task_id, sent_at, .. } = message.clone();
-    Shown { id, from, to, kind, text, reply_to, task_id, sent_at, unread }
+    let question = message.question.map(|_| message.name());
+    let Message { id, from, to, kind, text, reply_to, task_id, options, sent_at, .. } =
+        message.clone();
+    Shown { id, from, to, kind, text, reply_to, task_id, question, options, sent_at, unread }
 }

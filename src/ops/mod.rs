@@ -10,6 +10,7 @@
 pub mod add_discovery;
 pub mod apply_batch;
 mod archive;
+pub mod ask_human;
 mod assigned;
 pub mod attach_artifact;
 mod batch;
@@ -103,6 +104,7 @@ pub mod wait_for_events;
 pub use add_discovery::AddDiscovery;
 pub use apply_batch::ApplyBatch;
 pub use archive::{Archive, Fetched};
+pub use ask_human::AskHuman;
 pub use assigned::Assigned;
 pub use attach_artifact::AttachArtifact;
 #[doc(hidden)]
@@ -230,6 +232,7 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<PauseBoard>(),
         Entry::of::<ResumeBoard>(),
         Entry::of::<ApplyBatch>(),
+        Entry::of::<AskHuman>(),
         Entry::of::<SendMessage>(),
         Entry::of::<GetMessages>(),
         Entry::of::<ReserveFiles>(),

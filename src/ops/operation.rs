@@ -69,6 +69,10 @@ pub trait Operation: 'static {
         0
     }
 
+    /// True if what the call does comes before the waiting: it is then made once more, to wait for
+    /// a better reply.
+    const GOES_ON: bool = false;
+
     /// True if the caller would rather wait than have the reply that this state gives.
     fn waits(_params: &Self::Params, _state: &State, _call: &Call) -> bool {
         false

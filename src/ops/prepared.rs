@@ -27,6 +27,8 @@ pub trait Prepared: Send + Sync {
     fn redacted(&self) -> usize;
     fn wait_seconds(&self) -> u64;
     fn waits(&self, state: &State, call: &Call) -> bool;
+    /// See [`Operation::GOES_ON`].
+    fn goes_on(&self) -> bool;
     fn is_long(&self, reader: Reader) -> bool;
     /// See [`Operation::REST`].
     fn rest(&self) -> &'static str;
@@ -167,6 +169,10 @@ impl<O: Operation> Prepared for Parsed<O> {
 
     fn waits(&self, state: &State, call: &Call) -> bool {
         O::waits(&self.params, state, call)
+    }
+
+    fn goes_on(&self) -> bool {
+        O::GOES_ON
     }
 
     fn is_long(&self, reader: Reader) -> bool {

@@ -68,39 +68,18 @@ impl Operation for SendMessage {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        let from = call.agent()?.clone();
-        state.known_agent(&from)?;
-        let text = input::checked_text("text", &limit::MESSAGE, &params.text)?;
-        let asked = params.reply_to.as_deref().map(|id| answered(id, &from, state)).transpose()?;
-        let task_id = params.task_id.as_deref().map(TaskId::checked).transpose()?;
-        if let Some(id) = &task_id
-            && state.status_of(id).is_none()
-        {
-            return Err(Refusal::UnknownTask { task: id.clone() }.into());
-        }
-        let to = params.to.clone().or_else(|| asked.map(|asked| asked.from.to_string()));
-        let to = to.ok_or(Refusal::Empty { what: "to" })?;
-        let address = Address::checked(&to)?;
-        let room = state.room_for_message(call.now)?;
-        let message = Message {
-            id: MessageId::trusted(format!("msg-{}", Chance::new(call.seed).base32(8))),
-            to,
-            kind: params.kind.unwrap_or(if asked.is_some() {
-                MessageKind::Reply
-            } else {
-                MessageKind::Inform
-            }),
+        let Params { to, text, kind, reply_to, task_id, .. } = params;
+        let draft = Draft {
+            to: to.clone(),
             text,
-            reply_to: asked.map(|asked| asked.id.clone()),
-            task_id: task_id.or_else(|| asked?.task_id.clone()),
-            sent_at: call.now,
-            recipients: state.recipients(&address, &from, call.now)?.reached,
-            unread_by: BTreeSet::new(),
-            from,
+            what: "text",
+            kind: *kind,
+            reply_to: reply_to.as_deref(),
+            task_id: task_id.clone(),
+            options: Vec::new(),
         };
-        Ok(room.into_iter().chain([Event::MessageSent { message: Box::new(message) }]).collect())
+        sent(draft, state, call)
     }
-
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let sent = call.created.iter().find_map(|created| match created {
             Created::Message(id) => Some(id.clone()),
@@ -117,6 +96,57 @@ impl Operation for SendMessage {
     }
 }
 
+/// A message before it is sent.
+pub(super) struct Draft<'a> {
+    pub to: Option<String>,
+    pub text: &'a str,
+    /// Name of the argument that has the text.
+    pub what: &'static str,
+    pub kind: Option<MessageKind>,
+    pub reply_to: Option<&'a str>,
+    pub task_id: Option<String>,
+    pub options: Vec<String>,
+}
+
+/// The events by which the message is sent.
+pub(super) fn sent(draft: Draft, state: &State, call: &Call) -> Decision {
+    let from = call.agent()?.clone();
+    state.known_agent(&from)?;
+    let text = input::checked_text(draft.what, &limit::MESSAGE, draft.text)?;
+    let asked = draft.reply_to.map(|id| answered(id, &from, state)).transpose()?;
+    let task_id = draft.task_id.as_deref().map(TaskId::checked).transpose()?;
+    if let Some(id) = &task_id
+        && state.status_of(id).is_none()
+    {
+        return Err(Refusal::UnknownTask { task: id.clone() }.into());
+    }
+    let to = draft.to.or_else(|| asked.map(|asked| asked.from.to_string()));
+    let to = to.ok_or(Refusal::Empty { what: "to" })?;
+    let address = Address::checked(&to)?;
+    let kind = draft.kind.unwrap_or(if asked.is_some() {
+        MessageKind::Reply
+    } else {
+        MessageKind::Inform
+    });
+    let is_question = address == Address::Human && kind == MessageKind::Request;
+    let room = state.room_for_message(call.now)?;
+    let message = Message {
+        id: MessageId::trusted(format!("msg-{}", Chance::new(call.seed).base32(8))),
+        to,
+        kind,
+        text,
+        reply_to: asked.map(|asked| asked.id.clone()),
+        task_id: task_id.or_else(|| asked?.task_id.clone()),
+        sent_at: call.now,
+        recipients: state.recipients(&address, &from, call.now)?.reached,
+        unread_by: BTreeSet::new(),
+        question: is_question.then(|| state.board().questions + 1),
+        options: draft.options,
+        from,
+    };
+    Ok(room.into_iter().chain([Event::MessageSent { message: Box::new(message) }]).collect())
+}
+
 /// Agents that the message was for but that did not get it.
 fn left_out(params: &Params, state: &State, call: &Call, sent: &MessageId) -> Vec<AgentId> {
     let address = params.to.as_deref().map(Address::checked);
@@ -127,10 +157,23 @@ fn left_out(params: &Params, state: &State, call: &Call, sent: &MessageId) -> Ve
     found.full.into_iter().filter(|id| !message.recipients.contains(id)).take(FULL_NAMED).collect()
 }
 
-/// The message to answer. Only its recipients may answer it, and the board's owner any.
+/// The message to answer. Only its recipients may answer it, and the board's owner any. A question
+/// has one answer.
 fn answered<'s>(id: &str, from: &AgentId, state: &'s State) -> Result<&'s Message, Refusal> {
-    let id = MessageId::checked(id)?;
+    let numbered = Message::number_of(id).and_then(|number| state.question(number));
+    let message = match numbered {
+        Some(message) => Some(message),
+        None => state.message(&MessageId::checked(id)?).map(AsRef::as_ref),
+    };
+    let message = message.filter(|one| one.recipients.contains(from) || from.as_str() == HUMAN);
     let message =
-        state.message(&id).filter(|one| one.recipients.contains(from) || from.as_str() == HUMAN);
-    message.map(AsRef::as_ref).ok_or(Refusal::UnknownMessage { message: id })
+        message.ok_or_else(|| Refusal::UnknownMessage { message: MessageId::trusted(id) })?;
+    match state.answer_to(&message.id) {
+        Some(answer) if message.question.is_some() => Err(Refusal::Answered {
+            question: message.name(),
+            by: answer.from.clone(),
+            answer: answer.text.clone(),
+        }),
+        _ => Ok(message),
+    }
 }

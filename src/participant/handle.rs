@@ -176,8 +176,9 @@ impl Handle {
         let mut fetched = fetched.map(Box::new);
         let mut told = None;
         let waits = prepared.wait_seconds() > 0;
+        let mut goes_on = prepared.goes_on() && waits;
         let (reply, site) = loop {
-            let site = Site::of(&self.dir, &prepared, caller, told).await;
+            let site = Site::of(&self.dir, &prepared, caller, told.take()).await;
             // The board keeps nothing of a read, so there is nothing to redact.
             let shown = if prepared.annotations().read_only { site.clone() } else { site.kept() };
             let (call, answer) = Queued::new(Arc::clone(&prepared), caller.clone(), entered);
@@ -191,6 +192,7 @@ impl Handle {
             };
             match (answer, site.instead.get()) {
                 (Err(CallError::Gone), Some(directory)) => told = Some(directory.clone()),
+                (Ok(_), _) if std::mem::take(&mut goes_on) => {}
                 (answer, _) => break (answer?, site),
             }
         };

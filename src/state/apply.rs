@@ -280,6 +280,9 @@ impl State {
                 let mut message = Message::clone(message);
                 message.sent_at = at;
                 message.unread_by.clone_from(&message.recipients);
+                if let Some(number) = message.question {
+                    self.edit_board(|board| board.questions = board.questions.max(number));
+                }
                 self.put(ordinal, Some(Arc::new(message)));
             }
             Event::MessagesRead { agent, messages } => {

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::claim::in_scope;
 use super::guard::HUMAN;
@@ -43,25 +43,33 @@ pub struct Parked {
     pub error: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct ForHuman {
     pub message: MessageId,
+    /// What people call a question
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
     pub from: AgentId,
     pub kind: MessageKind,
     /// Beginning of the text, for those who may read it
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+    /// Answers to choose from
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub options: Vec<String>,
 }
 
 impl State {
-    /// Oldest messages that the board's owner has not read.
+    /// Oldest messages that the board's owner has not read, those first that want an answer.
     pub fn questions(&self) -> Vec<ForHuman> {
         let human = AgentId::trusted(HUMAN);
-        let unread = self.unread(&human).take(MESSAGES_SHOWN);
-        let shown = unread.map(|one| ForHuman {
+        let (asked, told): (Vec<_>, Vec<_>) =
+            self.unread(&human).partition(|one| one.kind == MessageKind::Request);
+        let shown = asked.into_iter().chain(told).take(MESSAGES_SHOWN).map(|one| ForHuman {
             message: one.id.clone(),
+            question: one.question.map(|_| one.name()),
             from: one.from.clone(),
             kind: one.kind,
             text: match one.text.char_indices().nth(TEXT_SHOWN) {
@@ -69,6 +77,7 @@ impl State {
                 None => one.text.clone(),
             },
             task_id: one.task_id.clone(),
+            options: one.options.clone(),
         });
         shown.collect()
     }

@@ -63,6 +63,9 @@ pub struct Board {
     /// Retired tasks without parts of which nothing is left here; the journal has them
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_stubs: u64,
+    /// Number of the last question to the board's owner
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub questions: u64,
     /// Last attempt number of tasks that a restore removed, so that no task of that id uses a
     /// number again
     #[serde(default, skip_serializing_if = "are_none_spent")]

@@ -66,6 +66,26 @@ impl State {
         self.records.messages.get(&self.mail.ordinal(id)?)
     }
 
+    /// The question of that number, if it is kept.
+    pub fn question(&self, number: u64) -> Option<&Message> {
+        let is_it = |one: &&Arc<Message>| one.question == Some(number);
+        self.messages().rev().find(is_it).map(AsRef::as_ref)
+    }
+
+    /// The newest question that the agent asked in these words.
+    pub fn asked_by(&self, agent: &AgentId, text: &str) -> Option<&Message> {
+        let is_it =
+            |one: &&Arc<Message>| one.question.is_some() && one.from == *agent && one.text == text;
+        self.messages().rev().find(is_it).map(AsRef::as_ref)
+    }
+
+    /// The first answer to a message.
+    pub fn answer_to(&self, id: &MessageId) -> Option<&Message> {
+        let asked = self.mail.ordinal(id)?;
+        let mut later = self.records.messages.range(asked..).map(|(_, one)| one);
+        later.find(|one| one.reply_to.as_ref() == Some(id)).map(AsRef::as_ref)
+    }
+
     /// Position of the message in the order of sending.
     pub fn message_place(&self, id: &MessageId) -> Option<Ordinal> {
         self.mail.ordinal(id)

@@ -70,6 +70,8 @@ limits! {
     DISCOVERIES = "discoveries", 20_000, "entries"
         or "those that are superseded make room: name older ones in supersedes, or say it in the output of your task";
     MESSAGE = "message text", 8 * 1024, "bytes";
+    OPTIONS = "options of one question", 10, "entries";
+    OPTION = "option of a question", 200, "bytes";
     MESSAGES = "messages", 20_000, "entries"
         or "what all have read makes room, so each reader has to acknowledge with get_messages";
     INBOX = "unread messages of one reader", 200, "entries";

@@ -47,9 +47,28 @@ pub struct Message {
     pub sent_at: Timestamp,
     /// Agents that the address stood for when the message was sent
     pub recipients: BTreeSet<AgentId>,
+    /// Number of a question to the board's owner, which people call `Q3`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<u64>,
+    /// Answers that it offers
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
     /// Recipients that have not acknowledged it
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unread_by: BTreeSet<AgentId>,
+}
+
+impl Message {
+    /// What people call it: `Q3`, or its id.
+    pub fn name(&self) -> String {
+        self.question.map_or_else(|| self.id.to_string(), |number| format!("Q{number}"))
+    }
+
+    /// The number in `Q3` or `q3`.
+    pub fn number_of(name: &str) -> Option<u64> {
+        let digits = name.strip_prefix(['Q', 'q'])?;
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    }
 }
 
 impl Record for Message {

@@ -185,6 +185,7 @@ impl State {
             archived: Archived::default(),
             archived_runs: Archived::default(),
             dropped_stubs: 0,
+            questions: 0,
             spent_attempts: Arc::default(),
             undone: Vec::new(),
             plans: Arc::from([]),

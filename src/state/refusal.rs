@@ -256,6 +256,8 @@ pub enum Refusal {
         "you were sent no message `{message}`; get_messages with all: true shows those you were"
     )]
     UnknownMessage { message: MessageId },
+    #[error("{question} is answered already, by {by}: {answer}")]
+    Answered { question: String, by: AgentId, answer: String },
     #[error(
         "{place} `{given}` leaves the project; name files relative to the repository's root, as \
          src/a.rs, src/ or src/**/*.rs, and others in the hints"

@@ -134,6 +134,7 @@ pub(super) fn import(bytes: &[u8]) -> Found {
         archived: Archived::default(),
         archived_runs: Archived::default(),
         dropped_stubs: 0,
+        questions: 0,
         spent_attempts: Arc::default(),
         undone: Vec::new(),
         plans: Arc::from([]),
