@@ -28,6 +28,9 @@ pub struct Config {
     pub policy: Policy,
     /// Write even where file locks may not work.
     pub allow_network_filesystem: bool,
+    /// Not read: agents can write here, and it starts processes. The user's own configuration has it.
+    #[serde(skip_serializing)]
+    pub notify: Option<serde::de::IgnoredAny>,
     /// Calls per second of one token of a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<NonZeroU32>,
@@ -39,6 +42,7 @@ impl Default for Config {
             state_file: STATE_FILE.to_owned(),
             policy: Policy::default(),
             allow_network_filesystem: false,
+            notify: None,
             rate: None,
         }
     }

@@ -48,6 +48,7 @@
 // | what is on disk | `journal` (events in SQLite), `statefile` (the projection and older formats), `snapshot`, `bundle`; the last two are `sealed` files |
 // | how the state file looks | `statefile`: `whole` (the order of its fields), `derived` (what follows from the state), `head` |
 // | how the state file is written in place | `statefile`: `projection` (which form), on `flat` or `whole`; `slots` (what stands where: `layout`, `slot`, `parts`, `books`, `read`), `spare`, `lease` |
+// | what a person is told of, and how | `notify`: `notice` (of which events), `settings`, `ledger` (what is still to be told), `channel` (ways), `deliver`; `user` for the user's configuration; `cli::notify` |
 // | what waits for a person, how far the board is | `state::attention`, `state::standing` |
 // | what a person sees first: its lists, their order, the words of what waits | `view` (a file per part), for `status` and every other screen; `cli::status` for the terminal |
 // | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
@@ -140,6 +141,7 @@ mod location;
 #[doc(hidden)]
 pub mod mcp;
 mod memory;
+mod notify;
 pub mod ops;
 #[doc(hidden)]
 pub mod participant;
@@ -160,6 +162,8 @@ pub mod state;
 pub mod statefile;
 #[doc(hidden)]
 pub mod strict;
+mod user;
+#[doc(hidden)]
 pub mod view;
 #[doc(hidden)]
 pub mod worktree;

@@ -26,6 +26,7 @@ use crate::filesystem::{self, Class};
 use crate::participant::board_time;
 use crate::participant::{self, directory};
 use crate::statefile::{self, Found};
+use crate::user;
 use crate::{config, journal::sqlite};
 
 #[derive(clap::Args)]
@@ -119,8 +120,21 @@ fn checks(session: &Session) -> Vec<Check> {
         checks.extend(plan_files(session));
         checks.push(files::recoveries(dir));
     }
-    checks.push(versions());
+    checks.extend([told(), versions()]);
     checks
+}
+
+/// Whether what the user has set for being told can be used.
+fn told() -> Check {
+    const NAME: &str = "notify";
+    match user::load() {
+        Ok(Some(user)) if !user.channels.is_empty() => {
+            let ways: Vec<_> = user.channels.iter().map(|channel| channel.way.name()).collect();
+            Check::ok(NAME, ways.join(", "))
+        }
+        Ok(_) => Check::ok(NAME, "no way is set in which you are told of questions and failures"),
+        Err(error) => Check::fail(NAME, "not usable", error.to_string()),
+    }
 }
 
 fn location(session: &Session) -> Check {
@@ -253,6 +267,11 @@ fn plan_files(session: &Session) -> Vec<Check> {
 
 fn configuration(dir: &Path) -> Check {
     match config::load(dir) {
+        Ok(config) if config.notify.is_some() => Check::warn(
+            config::FILE,
+            "[notify] in it is ignored: agents can write there, and it starts programs",
+            "move it to your own configuration; `callboard notify` says where that is",
+        ),
         Ok(_) if dir.join(config::FILE).exists() => Check::ok(config::FILE, "read"),
         Ok(_) => Check::ok(config::FILE, "none, so the defaults hold"),
         Err(error) => Check::fail(config::FILE, "not usable", error.to_string()),

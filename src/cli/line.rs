@@ -13,8 +13,8 @@ use super::report::exit_codes;
 use super::{
     add, artifact, backup, bench, bundle, call, cancel, checkpoint, claim, complete, completions,
     connect, discoveries, doctor, exchange, explain, fail, guard, heartbeat, history, hook, init,
-    man, mcp, messages, pause, plan, purge, release, reset, restore, retry, runs, serve, show,
-    snapshot, start, state, status, tasks, token, watch, work,
+    man, mcp, messages, notify, pause, plan, purge, release, reset, restore, retry, runs, serve,
+    show, snapshot, start, state, status, tasks, token, watch, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -130,6 +130,8 @@ pub(super) enum Command {
     Messages(messages::Arguments),
     /// Send a message to agents, or to the person whose board it is
     Send(messages::Send),
+    /// Answer what an agent asks you; alone: show the questions that wait
+    Answer(messages::Answer),
     /// Answer a message
     Reply(messages::Reply),
     /// List the runs of agent sessions, newest first
@@ -166,6 +168,8 @@ pub(super) enum Command {
     /// state, snapshots, artifacts, bundles and files that were set aside. History says who purged
     /// and when, not what.
     Purge(purge::Arguments),
+    /// Show, test or follow what you are told of: questions, failures, the end
+    Notify(notify::Arguments),
     /// Check the board, its files and this machine; changes nothing without --repair
     Doctor(doctor::Arguments),
     /// Measure what operations cost on this machine, on temporary boards
@@ -217,7 +221,8 @@ pub(super) fn wait_seconds() -> RangedU64ValueParser<u64> {
 }
 
 /// Commands that are about this machine and cannot use a server's board.
-pub(super) const LOCAL: [&str; 14] = [
+pub(super) const LOCAL: [&str; 15] = [
+    "notify",
     "doctor",
     "work",
     "supervise",

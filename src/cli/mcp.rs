@@ -43,10 +43,10 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     // The shell of the agent may have another search path than this process.
     let runtime = runtime()?;
     let board = session.guest(agent)?.in_shell(in_any_shell(&session.location).into());
-    runtime.block_on(serve_stdio(
-        board.handle().clone(),
-        board.caller().clone(),
-        arguments.toolset.into(),
-    ))?;
+    runtime.block_on(async {
+        super::notify::begin(session.dir(), board.handle());
+        let (handle, caller) = (board.handle().clone(), board.caller().clone());
+        serve_stdio(handle, caller, arguments.toolset.into()).await
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,14 @@
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use super::print::{Page, Tone, harmless, listed};
 use super::wording::Wording;
-use super::{Outcome, Session, read_input};
+use super::{Outcome, REFUSED, Session, read_input, usage_error};
 use crate::ops::{self, get_messages, send_message};
-use crate::state::message::MessageKind;
+use crate::state::attention::ForHuman;
+use crate::state::message::{Message, MessageKind};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -46,6 +49,19 @@ pub(super) struct Reply {
     text: String,
 }
 
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  callboard answer                      # the questions that wait
+  callboard answer Q3 \"Keep the old syntax\"
+  callboard answer Q3 2                 # the second of the answers that it offers
+  callboard answer \"Tabs\"             # if one question waits")]
+pub(super) struct Answer {
+    /// The question, as Q3, unless one alone waits, and the answer
+    #[arg(value_name = "[Q3] TEXT")]
+    words: Vec<String>,
+}
+
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { done, all, limit } = arguments;
     let query = get_messages::Params { acknowledge: done, all, limit, ..Default::default() };
@@ -75,6 +91,56 @@ pub(super) fn reply(session: &Session, arguments: Reply) -> Outcome {
         session,
         &send_message::Params { reply_to: Some(id), text: given(text), ..Default::default() },
     )
+}
+
+pub(super) fn answer(session: &Session, arguments: Answer) -> Outcome {
+    let open = open_questions(session)?;
+    let named = arguments.words.first().filter(|word| Message::number_of(word).is_some());
+    let name = match (named, open.as_slice()) {
+        (Some(name), _) => name.to_uppercase(),
+        (None, [one]) if !arguments.words.is_empty() => one.question.clone().unwrap_or_default(),
+        _ => return waiting(session, &open, !arguments.words.is_empty()),
+    };
+    let words = &arguments.words[usize::from(named.is_some())..];
+    if words.is_empty() {
+        usage_error(format!("`callboard answer {name} TEXT`: the answer is missing"));
+    }
+    let text = given(words.join(" "));
+    let asked = open.iter().find(|one| one.question.as_deref() == Some(&name));
+    let chosen = || {
+        let number: usize = text.trim().parse().ok()?;
+        asked?.options.get(number.checked_sub(1)?).cloned()
+    };
+    let text = chosen().unwrap_or(text);
+    sent(session, &send_message::Params { reply_to: Some(name), text, ..Default::default() })
+}
+
+/// The oldest questions that wait for an answer. Reading the inbox would mark answers in it as read.
+fn open_questions(session: &Session) -> anyhow::Result<Vec<ForHuman>> {
+    let mut status = session.call("get_status", json!({}))?;
+    let open: Vec<ForHuman> =
+        serde_json::from_value(status["for_human"].take()).unwrap_or_default();
+    Ok(open.into_iter().filter(|one| one.question.is_some()).collect())
+}
+
+fn waiting(session: &Session, open: &[ForHuman], is_answer: bool) -> Outcome {
+    session.show(&json!({"questions": open}), |page| {
+        if open.is_empty() {
+            page.line("no question waits for an answer");
+        }
+        for one in open {
+            let name = one.question.as_deref().unwrap_or_default();
+            page.field(&harmless(&format!("{name} from {}", one.from)), &one.text);
+            for (number, option) in (1..).zip(&one.options) {
+                page.line(harmless(&format!("  {number}. {option}")));
+            }
+        }
+        if !open.is_empty() {
+            page.line(format_args!("answer with `{}`", session.wording.command("answer Q3 TEXT")));
+        }
+    })?;
+    let is_unclear = is_answer && !open.is_empty();
+    Ok(if is_unclear { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
 }
 
 fn given(text: String) -> String {
@@ -118,8 +184,12 @@ fn list(page: &mut Page, reply: &get_messages::Reply, wording: &Wording) {
             one.reply_to.as_ref().map(|id| format!(" in answer to {id}")).unwrap_or_default();
         let read = if one.unread { "" } else { ", dealt with" };
         let (kind, when) = (one.kind.as_str(), page.when(one.sent_at));
-        let head = format!("{} {kind} from {}{about}{answered} {when}{read}", one.id, one.from);
+        let id = one.question.as_deref().unwrap_or(one.id.as_str());
+        let head = format!("{id} {kind} from {}{about}{answered} {when}{read}", one.from);
         page.field(&harmless(&head), &one.text);
+        for (number, option) in (1..).zip(&one.options) {
+            page.line(harmless(&format!("  {number}. {option}")));
+        }
     }
     if reply.unread != 0 {
         let line = |words| wording.line_of_agent(words);

@@ -33,6 +33,7 @@ mod log;
 mod man;
 mod mcp;
 mod messages;
+mod notify;
 mod pause;
 mod plan;
 mod plan_files;
@@ -65,6 +66,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) use input::{read_input, read_marked, read_whole};
@@ -84,7 +86,11 @@ use crate::redact;
 /// The exit code of a command, or why it failed.
 pub type Outcome = anyhow::Result<ExitCode>;
 
+/// Files that any command can open: a shell may allow fewer, and the runtime cannot start then.
+const FILES: u64 = 256;
+
 pub fn main() -> ExitCode {
+    allow_files(FILES);
     let matches = parser().try_get_matches().unwrap_or_else(|error| exit_with(&error));
     let mut arguments =
         Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
@@ -156,59 +162,80 @@ fn run(arguments: Arguments) -> Outcome {
     }
     let session = Session::new(&arguments)?;
     session.check_link(&arguments.command)?;
-    match arguments.command {
-        Command::Init(arguments) => init::run(&session, arguments),
-        Command::Add(arguments) => add::run(&session, arguments),
-        Command::Status(arguments) => status::run(&session, arguments),
-        Command::Tasks(arguments) => tasks::run(&session, arguments),
-        Command::Agents => agents::run(&session),
-        Command::Show(arguments) => show::run(&session, arguments),
-        Command::Claim(arguments) => claim::run(&session, arguments),
-        Command::Start(arguments) => start::run(&session, arguments),
-        Command::Complete(arguments) => complete::run(&session, arguments),
-        Command::Fail(arguments) => fail::run(&session, arguments),
-        Command::Release(arguments) => release::run(&session, arguments),
-        Command::Cancel(arguments) => cancel::run(&session, arguments),
-        Command::Retry(arguments) => retry::run(&session, arguments),
-        Command::Reset(arguments) => reset::run(&session, arguments),
-        Command::Explain(arguments) => explain::run(&session, arguments),
-        Command::Plan(arguments) => plan::run(&session, arguments),
-        Command::Import(arguments) => exchange::import::run(&session, arguments),
-        Command::Export(arguments) => exchange::export::run(&session, arguments),
-        Command::Verify(arguments) => exchange::verify::run(&session, arguments),
-        Command::Heartbeat(arguments) => heartbeat::run(&session, arguments),
-        Command::Pause(arguments) => pause::run(&session, arguments),
-        Command::Resume => resume::run(&session),
-        Command::Work(arguments) => work::run(&session, &arguments),
+    let is_told = arguments.server.is_none() && !matches!(arguments.command, Command::Notify(_));
+    let ended = carry_out(&session, arguments.command);
+    if is_told {
+        notify::follow(session.dir());
+    }
+    ended
+}
+
+fn carry_out(session: &Session, command: Command) -> Outcome {
+    match command {
+        Command::Init(arguments) => init::run(session, arguments),
+        Command::Add(arguments) => add::run(session, arguments),
+        Command::Status(arguments) => status::run(session, arguments),
+        Command::Tasks(arguments) => tasks::run(session, arguments),
+        Command::Agents => agents::run(session),
+        Command::Show(arguments) => show::run(session, arguments),
+        Command::Claim(arguments) => claim::run(session, arguments),
+        Command::Start(arguments) => start::run(session, arguments),
+        Command::Complete(arguments) => complete::run(session, arguments),
+        Command::Fail(arguments) => fail::run(session, arguments),
+        Command::Release(arguments) => release::run(session, arguments),
+        Command::Cancel(arguments) => cancel::run(session, arguments),
+        Command::Retry(arguments) => retry::run(session, arguments),
+        Command::Reset(arguments) => reset::run(session, arguments),
+        Command::Explain(arguments) => explain::run(session, arguments),
+        Command::Plan(arguments) => plan::run(session, arguments),
+        Command::Import(arguments) => exchange::import::run(session, arguments),
+        Command::Export(arguments) => exchange::export::run(session, arguments),
+        Command::Verify(arguments) => exchange::verify::run(session, arguments),
+        Command::Heartbeat(arguments) => heartbeat::run(session, arguments),
+        Command::Pause(arguments) => pause::run(session, arguments),
+        Command::Resume => resume::run(session),
+        Command::Work(arguments) => work::run(session, &arguments),
         Command::Supervise => supervise::run(),
-        Command::Watch(arguments) => watch::run(&session, arguments),
-        Command::Discoveries(arguments) => discoveries::run(&session, arguments),
-        Command::Messages(arguments) => messages::run(&session, arguments),
-        Command::Send(arguments) => messages::send(&session, arguments),
-        Command::Reply(arguments) => messages::reply(&session, arguments),
-        Command::Runs(arguments) => runs::run(&session, arguments),
-        Command::Run(arguments) => runs::one(&session, arguments),
-        Command::Sessions(arguments) => runs::sessions(&session, arguments),
-        Command::History(arguments) => history::run(&session, arguments),
-        Command::State(arguments) => state::run(&session, arguments),
-        Command::Snapshot(arguments) => snapshot::run(&session, arguments),
-        Command::Bundle(arguments) => bundle::run(&session, arguments),
-        Command::Checkpoint(command) => checkpoint::run(&session, command),
-        Command::Artifact(command) => artifact::run(&session, command),
-        Command::Backup(arguments) => backup::run(&session, arguments),
-        Command::Restore(arguments) => restore::run(&session, arguments),
-        Command::Purge(arguments) => purge::run(&session, &arguments),
-        Command::Doctor(arguments) => doctor::run(&session, &arguments),
-        Command::Bench(arguments) => bench::run(&session, arguments),
-        Command::Mcp(arguments) => mcp::run(&session, arguments),
-        Command::Serve(arguments) => serve::run(&session, arguments),
-        Command::Token(arguments) => token::run(&session, arguments),
-        Command::Call(arguments) => call::run(&session, arguments),
-        Command::Guard(arguments) => guard::run(&session, &arguments),
-        Command::Hook(arguments) => hook::run(&session, &arguments),
+        Command::Watch(arguments) => watch::run(session, arguments),
+        Command::Discoveries(arguments) => discoveries::run(session, arguments),
+        Command::Messages(arguments) => messages::run(session, arguments),
+        Command::Send(arguments) => messages::send(session, arguments),
+        Command::Answer(arguments) => messages::answer(session, arguments),
+        Command::Reply(arguments) => messages::reply(session, arguments),
+        Command::Runs(arguments) => runs::run(session, arguments),
+        Command::Run(arguments) => runs::one(session, arguments),
+        Command::Sessions(arguments) => runs::sessions(session, arguments),
+        Command::History(arguments) => history::run(session, arguments),
+        Command::State(arguments) => state::run(session, arguments),
+        Command::Snapshot(arguments) => snapshot::run(session, arguments),
+        Command::Bundle(arguments) => bundle::run(session, arguments),
+        Command::Checkpoint(command) => checkpoint::run(session, command),
+        Command::Artifact(command) => artifact::run(session, command),
+        Command::Backup(arguments) => backup::run(session, arguments),
+        Command::Restore(arguments) => restore::run(session, arguments),
+        Command::Notify(arguments) => notify::run(session, &arguments),
+        Command::Purge(arguments) => purge::run(session, &arguments),
+        Command::Doctor(arguments) => doctor::run(session, &arguments),
+        Command::Bench(arguments) => bench::run(session, arguments),
+        Command::Mcp(arguments) => mcp::run(session, arguments),
+        Command::Serve(arguments) => serve::run(session, arguments),
+        Command::Token(arguments) => token::run(session, arguments),
+        Command::Call(arguments) => call::run(session, arguments),
+        Command::Guard(arguments) => guard::run(session, &arguments),
+        Command::Hook(arguments) => hook::run(session, &arguments),
         Command::Connect(arguments) => session.connect(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
+    }
+}
+
+/// Raises the limit of open files to `wanted`, or as far as the system lets this process.
+fn allow_files(wanted: u64) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < wanted) {
+        // What cannot be opened is said then.
+        _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     }
 }
 

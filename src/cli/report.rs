@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::process::{self, ExitCode};
 
 use clap::error::ErrorKind;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 
 use super::line::{own_words, parser};
@@ -89,7 +91,15 @@ pub(super) fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
 
 /// Prints the error on standard error, and returns the exit code for it.
 pub(super) fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
-    let (blame, data) = blame_and_data(error);
+    let (blame, mut data) = blame_and_data(error);
+    if is_of_descriptors(error) {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or_default();
+        let text = print::text(&data["message"]);
+        data["message"] = format!(
+            "{text}; this process may open {limit} files: raise that with `ulimit -n 1024`"
+        )
+        .into();
+    }
     let is_of_the_board =
         data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
     let mut message = print::text(&data["message"]);
@@ -105,6 +115,13 @@ pub(super) fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
         Blame::Call if !is_of_the_board => REFUSED,
         Blame::Call | Blame::Board => FAILED,
     })
+}
+
+/// Whether the cause is that this process may open no more files.
+fn is_of_descriptors(error: &anyhow::Error) -> bool {
+    let is_it = |error: &io::Error| error.raw_os_error() == Some(Errno::MFILE.raw_os_error());
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_it))
+        || format!("{error:#}").contains(&io::Error::from(Errno::MFILE).to_string())
 }
 
 pub(super) fn as_object(error: &Value) -> String {

@@ -98,6 +98,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         let keys = Keyring::open(session.dir(), token)?;
         announce(session, &Reached::new(address, &arguments.allow_host), &keys.owner)?;
         let handle = session.participant(Stay::Lasting)?;
+        super::notify::begin(session.dir(), &handle);
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
         #[cfg(feature = "conformance")]
         if arguments.conformance {

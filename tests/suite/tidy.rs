@@ -129,7 +129,7 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 15] = [
+    let rules: [(&str, Vec<&str>); 17] = [
         ("state", vec![]),
         ("view", vec!["state"]),
         ("plan", vec!["state", "bom", "harmless", "redact"]),
@@ -150,6 +150,8 @@ fn imports_go_one_way() {
         ),
         ("board", [&["state", "ops", "statefile", "participant"], &shell[..]].concat()),
         ("mcp", [&["state", "ops", "participant"], &shell[..]].concat()),
+        ("notify", [&["state", "ops", "participant"], &shell[..]].concat()),
+        ("user", vec!["notify"]),
         ("rpc", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("http", [&["state", "ops", "participant", "mcp", "rpc"], &shell[..]].concat()),
     ];

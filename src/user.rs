@@ -1,0 +1,90 @@
+//! The configuration of the user, outside of any project: `$XDG_CONFIG_HOME/callboard/config.toml`,
+//! else `~/.config/callboard/config.toml`.
+
+use std::env;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use fs_err as fs;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::notify::settings::{Channel, Written};
+
+const LARGEST: u64 = 64 << 10;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    notify: Option<Written>,
+}
+
+/// What the user has set.
+#[derive(Debug)]
+pub(crate) struct User {
+    pub path: PathBuf,
+    /// When the file was changed last; `None` if there is no file.
+    pub changed: Option<SystemTime>,
+    pub channels: Vec<Channel>,
+}
+
+#[derive(Debug, Error)]
+pub(crate) enum UserError {
+    #[error("{} cannot be read: {source}", path.display())]
+    Unread { path: PathBuf, source: io::Error },
+    #[error("{} can be changed by others, and what it says starts programs; run `chmod go-w` on it", path.display())]
+    Writable { path: PathBuf },
+    #[error("{} belongs to another user, and what it says starts programs; make it your own", path.display())]
+    Foreign { path: PathBuf },
+    #[error("{} is larger than 64 kB, so it is no configuration", path.display())]
+    TooLarge { path: PathBuf },
+    #[error("{} is not valid: {detail}", path.display())]
+    Invalid { path: PathBuf, detail: String },
+}
+
+/// A directory of the user by the XDG base directory specification; a relative one is none.
+fn base(variable: &str, usual: &str) -> Option<PathBuf> {
+    let set = env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    set.or_else(|| Some(env::home_dir()?.join(usual)))
+}
+
+pub(crate) fn path() -> Option<PathBuf> {
+    Some(base("XDG_CONFIG_HOME", ".config")?.join("callboard/config.toml"))
+}
+
+/// Where programs keep what is neither configuration nor data.
+pub(crate) fn state_home() -> Option<PathBuf> {
+    base("XDG_STATE_HOME", ".local/state")
+}
+
+/// Reads the configuration; without a file nothing is set.
+pub(crate) fn load() -> Result<Option<User>, UserError> {
+    let Some(path) = path() else { return Ok(None) };
+    let metadata = match fs::metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Some(User { path, changed: None, channels: Vec::new() }));
+        }
+        Err(source) => return Err(UserError::Unread { path, source }),
+    };
+    if metadata.len() > LARGEST {
+        return Err(UserError::TooLarge { path });
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return Err(UserError::Writable { path });
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() && metadata.uid() != 0 {
+        return Err(UserError::Foreign { path });
+    }
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(source) => return Err(UserError::Unread { path, source }),
+    };
+    let dir = path.parent().map(PathBuf::from).unwrap_or_default();
+    let channels = toml::from_str::<File>(&text)
+        .and_then(|file| file.notify.unwrap_or_default().channels(&dir))
+        .map_err(|error| UserError::Invalid { path: path.clone(), detail: error.to_string() })?;
+    Ok(Some(User { path, changed: metadata.modified().ok(), channels }))
+}
