@@ -11,7 +11,7 @@ use super::sorted::Numbered;
 use crate::state::State;
 use crate::state::agent::{Agent, Role, Waiting};
 use crate::state::guard::HUMAN;
-use crate::state::id::{AgentId, MessageId, TaskId};
+use crate::state::id::{AgentId, TaskId};
 use crate::state::message::MessageKind;
 use crate::state::time::{MINUTE, Timestamp};
 
@@ -46,7 +46,7 @@ pub struct AgentRow {
     pub waits: Option<Waiting>,
     /// The oldest question of it that the person has not read
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asks: Option<MessageId>,
+    pub asks: Option<String>,
     /// When it was asked to stop, which it has not heard yet
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_asked: Option<Timestamp>,
@@ -99,7 +99,7 @@ fn row(
     agent: &Agent,
     look: &Look<'_>,
     held: &HashMap<&TaskId, Numbered<'_>>,
-    asked: &HashMap<&AgentId, &MessageId>,
+    asked: &HashMap<&AgentId, String>,
 ) -> AgentRow {
     let task = agent.current_task.as_ref();
     let open = task.and_then(|id| state.task(id)?.open_attempt());
@@ -119,7 +119,7 @@ fn row(
         note: open.and_then(|attempt| attempt.note.as_deref()).map(begun),
         branch: open.and_then(|attempt| attempt.place.branch.clone()),
         waits: agent.waiting.as_deref().cloned(),
-        asks: asked.get(&agent.id).map(|id| MessageId::clone(id)),
+        asks: asked.get(&agent.id).cloned(),
         stop_asked: stop.map(|stop| stop.at),
     }
 }
@@ -140,11 +140,11 @@ fn sign(state: &State, agent: &Agent, look: &Look<'_>) -> Sign {
 }
 
 /// The oldest question of each agent that the person has not read.
-fn questions(state: &State) -> HashMap<&AgentId, &MessageId> {
+fn questions(state: &State) -> HashMap<&AgentId, String> {
     let human = AgentId::trusted(HUMAN);
     let mut asked = HashMap::new();
     for message in state.unread(&human).filter(|one| one.kind == MessageKind::Request) {
-        asked.entry(&message.from).or_insert(&message.id);
+        asked.entry(&message.from).or_insert_with(|| message.name());
     }
     asked
 }

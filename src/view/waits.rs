@@ -169,7 +169,7 @@ fn messages(state: &State, sorted: &Sorted<'_>) -> Vec<Wait> {
             MessageKind::Inform | MessageKind::Reply => WaitKind::Message,
         };
         let remedy = match kind {
-            WaitKind::Question => typed(&["reply", message.id.as_str(), "TEXT"]),
+            WaitKind::Question => typed(&["answer", &message.name(), "TEXT"]),
             _ => typed(&["messages"]),
         };
         Wait {
@@ -178,11 +178,7 @@ fn messages(state: &State, sorted: &Sorted<'_>) -> Vec<Wait> {
             message: Some(message.id.clone()),
             since: Some(message.sent_at),
             remedies: vec![remedy],
-            ..Wait::new(
-                kind,
-                message.id.as_str(),
-                format!("{}: {}", message.from, begun(&message.text)),
-            )
+            ..Wait::new(kind, message.name(), format!("{}: {}", message.from, begun(&message.text)))
         }
     });
     unread.collect()
