@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::{Outcome, Session, print, read_input, usage_error};
+use crate::state::review::Review;
 use crate::state::task::DEFAULT_PRIORITY;
 
 /// Number of tasks from which progress is shown; fewer are added before anybody wonders.
@@ -59,6 +60,10 @@ pub(super) struct Arguments {
     /// Minutes that the work is expected to take
     #[arg(long, value_name = "MINUTES")]
     estimate: Option<u32>,
+    /// Have a reviewer approve the result before the task is done: anybody but its agent, or only
+    /// agents with that role
+    #[arg(long, value_name = "ROLE", num_args = 0..=1, require_equals = true, default_missing_value = "required", value_parser = review)]
+    review: Option<Review>,
     /// Id of the task [default: generated]
     #[arg(long)]
     id: Option<String>,
@@ -69,7 +74,7 @@ pub(super) struct Arguments {
     /// input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "description", "priority", "after", "file", "hint", "title", "path", "tag", "capability", "agent_tag", "property",
-        "metadata", "max_attempts", "timeout", "silent", "estimate", "id",
+        "metadata", "max_attempts", "timeout", "silent", "estimate", "review", "id",
     ])]
     batch: Option<String>,
 }
@@ -107,6 +112,7 @@ fn task(session: &Session, arguments: Arguments) -> Value {
         "timeout_seconds": arguments.timeout,
         "silent_minutes": arguments.silent,
         "estimated_minutes": arguments.estimate,
+        "review": arguments.review,
         "id": arguments.id,
         "idempotency_key": arguments.key,
     })
@@ -124,6 +130,10 @@ fn demands(arguments: &Arguments) -> Option<Value> {
         demands[name] = Value::from(value.as_str());
     }
     Some(demands)
+}
+
+fn review(text: &str) -> Result<Review, String> {
+    Review::read(text).ok_or_else(|| "give leader, worker, required, none or default".to_owned())
 }
 
 /// A name and its value.

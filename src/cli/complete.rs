@@ -39,7 +39,8 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = session.ask::<ops::CompleteTask>(&result)?;
     let already = if reply.already { " before" } else { "" };
     session.show(reply.json(), |page| {
-        page.line(format_args!("completed {}{already}", result.task_id))
+        let waits = if reply.review.is_some() { "; it waits for review" } else { "" };
+        page.line(format_args!("completed {}{already}{waits}", result.task_id))
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -13,8 +13,8 @@ use super::report::exit_codes;
 use super::{
     add, artifact, backup, bench, bundle, call, cancel, checkpoint, claim, complete, completions,
     connect, discoveries, doctor, exchange, explain, fail, guard, heartbeat, history, hook, init,
-    man, mcp, messages, notify, pause, plan, purge, release, reset, restore, retry, runs, serve,
-    show, snapshot, start, state, status, tasks, token, watch, work,
+    man, mcp, messages, notify, pause, plan, purge, release, reset, restore, retry, review, runs,
+    serve, show, snapshot, start, state, status, tasks, token, watch, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -99,6 +99,10 @@ pub(super) enum Command {
     Cancel(cancel::Arguments),
     /// Make failed or cancelled tasks available again
     Retry(retry::Arguments),
+    /// Accept the results of tasks in review, which are done then
+    Approve(review::Approve),
+    /// Send a task in review back, with the reason
+    Reject(review::Reject),
     /// Start tasks over, including finished ones; their results are dropped, after a snapshot
     Reset(reset::Arguments),
     /// Explain why a task cannot be claimed, who could claim it, and what changed it last

@@ -46,6 +46,7 @@ mod reset;
 mod restore;
 mod resume;
 mod retry;
+mod review;
 mod runs;
 mod scratch;
 mod serve;
@@ -185,6 +186,8 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Release(arguments) => release::run(session, arguments),
         Command::Cancel(arguments) => cancel::run(session, arguments),
         Command::Retry(arguments) => retry::run(session, arguments),
+        Command::Approve(arguments) => review::approve(session, arguments),
+        Command::Reject(arguments) => review::reject(session, arguments),
         Command::Reset(arguments) => reset::run(session, arguments),
         Command::Explain(arguments) => explain::run(session, arguments),
         Command::Plan(arguments) => plan::run(session, arguments),

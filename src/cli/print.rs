@@ -160,7 +160,7 @@ impl Tone {
     pub(super) fn of(status: TaskStatus) -> Self {
         match status {
             TaskStatus::Available => Self::Waiting,
-            TaskStatus::Claimed | TaskStatus::InProgress => Self::Busy,
+            TaskStatus::Claimed | TaskStatus::InProgress | TaskStatus::Review => Self::Busy,
             TaskStatus::Done => Self::Good,
             TaskStatus::Failed => Self::Bad,
             TaskStatus::Cancelled | TaskStatus::Obsolete => Self::Over,

@@ -56,6 +56,7 @@ fn summary(page: &mut Page, reply: &Reply, task: &Task) {
         "estimate",
         task.estimated_minutes.map(|minutes| minutes_in_words(minutes.into())).unwrap_or_default(),
     );
+    page.field("review", or_empty(task.review.as_ref()));
     page.field("actual", reply.actual_minutes.map(minutes_in_words).unwrap_or_default());
     if !task.demands.is_empty() {
         page.field("demands", serde_json::to_value(&task.demands).unwrap_or_default());
@@ -131,10 +132,22 @@ fn write_attempt(page: &mut Page, attempt: &Attempt) {
     if let Some(error) = &attempt.error {
         page.field("error", format_args!("{}: {}", error.category, error.message));
     }
+    if let Some(reviewed) = &attempt.reviewed {
+        let word = if reviewed.approved { "approved" } else { "sent back" };
+        let by = reviewed.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let (when, comment) =
+            (page.when(reviewed.at), reviewed.comment.as_deref().unwrap_or_default());
+        page.field("review", format_args!("{word}{by} {when} {comment}"));
+    }
     page.field("note", attempt.note.as_deref().unwrap_or_default());
     page.field("worktree", attempt.place.worktree.as_deref().unwrap_or_default());
     page.field("branch", attempt.place.branch.as_deref().unwrap_or_default());
     if let Some(late) = &attempt.late_result {
-        page.field("late result", late.output.as_deref().unwrap_or("without output"));
+        let name = if is_sent_back(attempt) { "sent back" } else { "late result" };
+        page.field(name, late.output.as_deref().unwrap_or("without output"));
     }
+}
+
+fn is_sent_back(attempt: &Attempt) -> bool {
+    attempt.reviewed.as_ref().is_some_and(|reviewed| !reviewed.approved)
 }

@@ -66,6 +66,9 @@ fn write(page: &mut Page, status: &Value, wording: &Wording) {
         tasks["done"],
         tasks["failed"],
     ));
+    if let Some(of_work) = status.get("of_in_progress") {
+        page.line(format_args!("of those in progress: {} in review", of_work["review"]));
+    }
     if let Some(remaining) = status.get("remaining") {
         let minutes = remaining["minutes"].as_u64().unwrap_or_default();
         page.line(format_args!(
@@ -190,6 +193,15 @@ fn troubles(page: &mut Page, status: &Value, wording: &Wording) {
             "blocked:",
             Tone::Bad,
             format_args!("{task} waits for {by}; {}", ways_out(blocked, wording)),
+        );
+    }
+    for one in status["in_review"].as_array().into_iter().flatten() {
+        let [task, title, agent] = ["task", "title", "agent"].map(|field| text(&one[field]));
+        let approve = wording.command(&format!("approve {task}"));
+        page.marked(
+            "review:",
+            Tone::Busy,
+            format_args!("{task} {} by {agent}; {approve}, or reject it", headline(&title)),
         );
     }
     for parked in status["needs_attention"].as_array().into_iter().flatten() {

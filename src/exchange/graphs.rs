@@ -35,6 +35,7 @@ fn colour(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Available => "#eeeeee",
         TaskStatus::Claimed | TaskStatus::InProgress => "#fff2b3",
+        TaskStatus::Review => "#cfe2ff",
         TaskStatus::Done => "#c6efce",
         TaskStatus::Failed => "#f4b6b6",
         TaskStatus::Cancelled | TaskStatus::Obsolete => "#cccccc",

@@ -49,7 +49,7 @@ fn level(depth: usize) -> (&'static str, &'static str) {
 fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Available => "Planned",
-        TaskStatus::Claimed | TaskStatus::InProgress => "Implementing",
+        TaskStatus::Claimed | TaskStatus::InProgress | TaskStatus::Review => "Implementing",
         TaskStatus::Done => "Complete",
         TaskStatus::Failed => "Failed",
         TaskStatus::Cancelled | TaskStatus::Obsolete => "Obsolete",

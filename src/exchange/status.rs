@@ -113,7 +113,10 @@ fn becomes(stated: Stated) -> TaskStatus {
 /// What a board's status is said to be.
 pub(super) fn said(status: TaskStatus) -> Stated {
     match status {
-        TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => Stated::Open,
+        TaskStatus::Available
+        | TaskStatus::Claimed
+        | TaskStatus::InProgress
+        | TaskStatus::Review => Stated::Open,
         TaskStatus::Done => Stated::Done,
         TaskStatus::Failed => Stated::Failed,
         TaskStatus::Cancelled => Stated::Cancelled,

@@ -88,7 +88,7 @@ pub(crate) fn verify(format: &str, path: Option<&str>, read: &Read, view: &View)
                 &format!("\"{}\"", board.headline()),
             );
         }
-        let status = if board.status.is_held() { TaskStatus::Available } else { board.status };
+        let status = if board.status.is_in_work() { TaskStatus::Available } else { board.status };
         if statuses[item] != status {
             differs("the status", statuses[item].as_str(), board.status.as_str());
         }

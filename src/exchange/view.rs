@@ -227,8 +227,8 @@ impl View {
         let words = all.map(|number| {
             let status = self.tasks[number].status;
             let is_same =
-                settled[number] == if status.is_held() { TaskStatus::Available } else { status };
-            match kept(number).filter(|_| is_same && !status.is_held()) {
+                settled[number] == if status.is_in_work() { TaskStatus::Available } else { status };
+            match kept(number).filter(|_| is_same && !status.is_in_work()) {
                 Some(before) => Word { word: before.to_owned(), own: None },
                 None => {
                     // What has parts follows them, unless it is called off, and they with it.
@@ -265,6 +265,7 @@ impl View {
                 ("estimated_minutes", task.estimated_minutes.is_some()),
                 ("timeout_seconds", task.timeout_seconds.is_some()),
                 ("max_attempts", task.max_attempts != DEFAULT_MAX_ATTEMPTS),
+                ("review", task.review.is_some()),
                 ("required_capabilities", !task.demands.capabilities.is_empty()),
             ];
             of_coordinators

@@ -188,6 +188,7 @@ pub fn is_list_changed_by(recorded: &Recorded) -> bool {
             | Event::PlanImported { .. }
             | Event::TasksReset { .. }
             | Event::Completed { .. }
+            | Event::Reviewed { .. }
             | Event::Failed { .. }
             | Event::Released { .. }
             | Event::LeaseExpired { .. }

@@ -11,6 +11,7 @@ use crate::state::State;
 use crate::state::agent::Demands;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit::{ABOVE_SHOWN, SURROUNDINGS};
+use crate::state::review::Review;
 use crate::state::task::{Context, StopRequest, Task, TaskResult, TaskStatus};
 use crate::state::time::Timestamp;
 
@@ -50,6 +51,8 @@ pub struct Assigned {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_minutes: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_requested: Option<StopRequest>,
     pub attempt: u32,
     pub max_attempts: u32,
@@ -80,6 +83,7 @@ impl From<&Task> for Assigned {
             timeout_seconds: task.timeout_seconds,
             silent_minutes: task.silent_minutes,
             estimated_minutes: task.estimated_minutes,
+            review: task.review,
             stop_requested: task.stop_requested.clone(),
             attempt: task.attempt,
             max_attempts: task.max_attempts,

@@ -302,7 +302,12 @@ fn advice(
             (format!("every task{of} is finished"), "stop; there is nothing left to do")
         }
         Verdict::Wait => {
-            let text = format!("no task is ready: {} held, {} blocked", why.held, why.blocked);
+            let mut text = format!("no task is ready: {} held, {} blocked", why.held, why.blocked);
+            match why.in_review {
+                0 => {}
+                1 => text.push_str(", 1 waits for review"),
+                more => text.push_str(&format!(", {more} wait for review")),
+            }
             let next = if agent.current_tasks.is_empty() {
                 "call claim_task again with wait_seconds: 50"
             } else {

@@ -13,6 +13,7 @@ use crate::state::guard::{not_held, own_open};
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::reservation::Effort;
+use crate::state::review::Review;
 use crate::state::task::{Attempt, Outcome, Task, TaskResult, TaskStatus};
 
 pub struct CompleteTask;
@@ -40,6 +41,11 @@ pub struct Reply {
     /// This attempt had completed the task before
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
+    /// It is done when a reviewer approves it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// Files that others hold, or that are not committed
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
@@ -47,6 +53,9 @@ pub struct Reply {
 
 /// Holds and files that a warning names.
 const NAMED: usize = 3;
+
+/// What an agent does whose result waits for a reviewer.
+const IN_REVIEW: &str = "it waits for review; you are free: claim the next with claim_task";
 
 impl Operation for CompleteTask {
     const NAME: &'static str = "complete_task";
@@ -77,15 +86,20 @@ impl Operation for CompleteTask {
         }
         let result = result(params, call)?;
         let task = state.known_task(&id)?;
-        completed(task, agent, params.attempt, result, state, not_held)
+        let review = state.review_of(task, call.policy) != Review::None;
+        completed(task, agent, params.attempt, result, review, state, not_held)
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let already = call.events == 0;
         let warnings = if already { Vec::new() } else { warnings(params, state, call)? };
+        let task = state.task(&TaskId::checked(&params.task_id)?);
+        let in_review = task.filter(|task| task.status == TaskStatus::Review);
         Ok(Reply {
             success: true,
             already,
+            review: in_review.map(|task| state.review_of(task, call.policy)),
+            next: in_review.map(|_| IN_REVIEW.to_owned()),
             warning: Some(warnings.join("; ")).filter(|text| !text.is_empty()),
         })
     }
@@ -138,12 +152,13 @@ fn result(params: &Params, call: &Call) -> Result<TaskResult, Refusal> {
 /// Decides what becomes of the result of `agent`'s attempt. It is taken while the attempt is open,
 /// and also after its lease expired if nobody has claimed the task since; else it is kept with the
 /// attempt that is over. An agent without such an attempt is refused; `over` makes the refusal for
-/// a task that nobody holds.
+/// a task that nobody holds. With `review` a result that is taken waits for a reviewer.
 pub(super) fn completed(
     task: &Task,
     agent: &AgentId,
     given: Option<u32>,
     result: TaskResult,
+    review: bool,
     state: &State,
     over: fn(&Task) -> Refusal,
 ) -> Decision {
@@ -152,7 +167,7 @@ pub(super) fn completed(
         attempt.agent == *agent && given.is_none_or(|given| given == attempt.number)
     };
     let taken = |attempt: u32, result| {
-        Ok(vec![Event::Completed { task: task.id.clone(), attempt, result }])
+        Ok(vec![Event::Completed { task: task.id.clone(), attempt, result, review }])
     };
     let parts = state.refuse_open_parts(task);
     if let Some(open) = task.open_attempt().filter(own) {

@@ -36,6 +36,7 @@ impl Operation for CreateTask {
         limit::TASKS.check(state.live_tasks() + 1)?;
         let tasks = input::new_tasks(std::iter::once(params), state, call.seed, call.place)?;
         state.check_new(&tasks)?;
+        state.check_new_reviews(&tasks, call.policy)?;
         Ok(taken_in(tasks, state, call))
     }
 

@@ -52,6 +52,7 @@ impl Operation for CreateTasksBatch {
         state
             .check_new(&tasks)
             .map_err(|refusal| input::by_position(refusal, &params.tasks, &tasks))?;
+        state.check_new_reviews(&tasks, call.policy)?;
         Ok(taken_in(tasks, state, call))
     }
 

@@ -11,7 +11,9 @@ use crate::state::agent::{Agent, Role};
 use crate::state::event::Recorded;
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
+use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
+use crate::state::review::Review;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::Timestamp;
 
@@ -93,7 +95,7 @@ impl Operation for ExplainTask {
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let task = named(&params.task_id, state)?;
-        let mut reasons = reasons(task, state, call.now);
+        let mut reasons = reasons(task, state, call.policy, call.now);
         let mut agents = Vec::new();
         let mut others = Vec::new();
         for agent in state.agents() {
@@ -157,7 +159,7 @@ fn named<'s>(given: &str, state: &'s State) -> Result<&'s Arc<Task>, Refusal> {
     }
 }
 
-fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
+fn reasons(task: &Task, state: &State, policy: &Policy, now: Timestamp) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let mut add = |why: String, next: String| reasons.push(Reason { why, next });
     if state.board().paused.is_some() {
@@ -198,6 +200,17 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
                 "put it back into the plan, or create_task".to_owned(),
             );
         }
+        TaskStatus::Review => {
+            let reviewer = match state.review_of(task, policy) {
+                Review::ByLeader => " by a leader",
+                Review::ByWorker => " by a worker",
+                Review::Required | Review::None | Review::Unsaid => "",
+            };
+            add(
+                format!("it waits for review{reviewer}"),
+                format!("approve_task or reject_task `{}`", task.id),
+            );
+        }
         TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => {}
     }
     for (id, above) in waits(task, state).into_iter().take(NAMED) {
@@ -212,6 +225,9 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
             }
             Some(TaskStatus::Claimed | TaskStatus::InProgress) => {
                 ("which is being done", "wait for it".to_owned())
+            }
+            Some(TaskStatus::Review) => {
+                ("which waits for review", format!("approve_task or reject_task `{id}`"))
             }
             Some(_) => ("which is not done", format!("explain_task `{id}`")),
         };

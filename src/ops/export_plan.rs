@@ -77,11 +77,12 @@ impl Operation for ExportPlan {
             Format::Markdown => {
                 let own = kept_text(&version, call)
                     .and_then(|kept| plan::rewritten(state, &kept, &Import::of(&version)));
-                let text = own.unwrap_or_else(|| plan::to_markdown(title, &tasks));
+                let text = own.unwrap_or_else(|| plan::to_markdown(title, version.review, &tasks));
                 Reply { markdown: Some(text), json: None, plan: version }
             }
             Format::Json => {
                 let mut document = plan::to_json(title, &tasks);
+                document.review = version.review;
                 document.board.metadata.clone_from(&version.metadata);
                 Reply { json: Some(document), markdown: None, plan: version }
             }

@@ -112,6 +112,7 @@ impl Wanted<'_> {
         let concerns = |agent: &AgentId| {
             recorded.actor.as_ref() == Some(agent)
                 || names(&recorded.event, agent)
+                || self.is_review_of(agent, recorded)
                 || recorded
                     .event
                     .tasks()
@@ -119,6 +120,14 @@ impl Wanted<'_> {
                     .any(|task| self.was_held(task, agent, recorded))
         };
         self.filter.wants(recorded) && self.agent.as_ref().is_none_or(concerns)
+    }
+
+    /// True if the event is what a reviewer said of the agent's work.
+    fn is_review_of(&self, agent: &AgentId, recorded: &Recorded) -> bool {
+        let Event::Reviewed { task, .. } = &recorded.event else { return false };
+        let attempts = self.state.task(task).into_iter().flat_map(|task| &task.attempts);
+        let mut own = attempts.filter(|attempt| attempt.agent == *agent);
+        own.any(|own| own.reviewed.as_ref().is_some_and(|said| said.at == recorded.at))
     }
 
     /// True if `agent` held the task until the event, which may have ended that. A claim never

@@ -7,7 +7,7 @@ use super::privacy::may_read;
 use super::{Annotations, Call, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::agent::{Agent, Role, Waiting};
-use crate::state::attention::{Blocked, ForHuman, Parked, TEXT_SHOWN};
+use crate::state::attention::{Blocked, ForHuman, InReview, Parked, TEXT_SHOWN};
 use crate::state::claim::{in_scope, path_in_scope};
 use crate::state::document::{Pause, PlanVersion};
 use crate::state::duration::Remaining;
@@ -49,6 +49,12 @@ pub struct Reply {
     /// How many of tasks.failed are cancelled or obsolete
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_failed: Option<OfFailed>,
+    /// How many of tasks.in_progress wait for a reviewer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_in_progress: Option<OfInProgress>,
+    /// Tasks whose results wait for a reviewer, the longest first: approve_task or reject_task
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_review: Vec<InReview>,
     /// Tasks that depend on a task that failed or was cancelled: retry that one or update the
     /// dependencies
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +90,8 @@ pub struct Reply {
     pub seq: u64,
 }
 
-/// Five counters that add up to `total_tasks`; cancelled and obsolete tasks count as failed.
+/// Five counters that add up to `total_tasks`; cancelled and obsolete tasks count as failed, and
+/// tasks in review as in progress.
 #[derive(Serialize, JsonSchema)]
 pub struct Tasks {
     pub available: u64,
@@ -142,6 +149,13 @@ pub struct OfFailed {
     pub obsolete: u64,
 }
 
+/// How many of tasks.in_progress are not worked on.
+#[derive(Serialize, JsonSchema)]
+pub struct OfInProgress {
+    /// Completed, and waiting for a reviewer
+    pub review: u64,
+}
+
 #[derive(Serialize, JsonSchema)]
 pub struct Waits {
     pub agent: AgentId,
@@ -184,6 +198,8 @@ impl Operation for GetStatus {
             queue: queue(scope, state),
             remaining: state.remaining(scope),
             of_failed: of_failed(&counts),
+            of_in_progress: (counts.review > 0).then_some(OfInProgress { review: counts.review }),
+            in_review: state.in_review(scope),
             blocked_by_failure: state.stuck(scope),
             needs_attention: state.parked(scope),
             graph: state.health(false),

@@ -94,6 +94,14 @@ pub struct LastAttempt {
     pub note: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
+    /// Who sent its result back; error has the reason
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejected_by: Option<AgentId>,
+    /// Of the result that was sent back
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// Most bytes of the handoff.
@@ -106,6 +114,8 @@ const OUTPUT_AT_LEAST: usize = 40;
 const BRANCH_SHOWN: usize = 120;
 const COMMIT_SHOWN: usize = 64;
 const ERROR_SHOWN: usize = 150;
+/// Bytes of a reviewer's reason, which says what to do.
+const REASON_SHOWN: usize = 400;
 const NOTE_SHOWN: usize = 150;
 const WORKTREE_SHOWN: usize = 80;
 const OVERLAPS_SHOWN: usize = 3;
@@ -230,11 +240,18 @@ fn inherited(task: &Arc<Task>, output_shown: usize) -> Option<Inherited> {
 }
 
 fn last_attempt(attempt: &Attempt) -> LastAttempt {
+    let rejected = attempt.reviewed.as_ref().filter(|reviewed| !reviewed.approved);
+    let result = rejected.and(attempt.late_result.as_deref());
+    let error_shown = if rejected.is_some() { REASON_SHOWN } else { ERROR_SHOWN };
+    let short = |text: Option<&String>, most| text.map(|text| shortened(text, most));
     LastAttempt {
         agent: attempt.agent.clone(),
-        error: attempt.error.as_ref().map(|error| shortened(&error.message, ERROR_SHOWN)),
+        error: attempt.error.as_ref().map(|error| shortened(&error.message, error_shown)),
         note: attempt.note.as_deref().map(|text| shortened(text, NOTE_SHOWN)),
         worktree: attempt.place.worktree.as_deref().map(|text| shortened(text, WORKTREE_SHOWN)),
+        rejected_by: rejected.and_then(|reviewed| reviewed.by.clone()),
+        branch: short(result.and_then(|result| result.branch.as_ref()), BRANCH_SHOWN),
+        commit: short(result.and_then(|result| result.commit.as_ref()), COMMIT_SHOWN),
     }
 }
 

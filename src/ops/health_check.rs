@@ -188,7 +188,9 @@ pub struct Queue {
     pub available: usize,
     pub ready: usize,
     pub claimed: usize,
+    /// Those in review, too
     pub in_progress: usize,
+    pub review: usize,
     pub failed: usize,
     /// Age of the oldest task that could be claimed now
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,7 +226,8 @@ impl Operation for HealthCheck {
                 available: state.count(TaskStatus::Available),
                 ready: state.ready_count(),
                 claimed: state.count(TaskStatus::Claimed),
-                in_progress: state.count(TaskStatus::InProgress),
+                in_progress: state.count(TaskStatus::InProgress) + state.in_review_count(),
+                review: state.in_review_count(),
                 failed: state.count(TaskStatus::Failed),
                 oldest_ready_seconds: oldest,
             },

@@ -15,6 +15,7 @@ use crate::state::id::{Chance, TaskId};
 use crate::state::limit;
 use crate::state::pattern::Pattern;
 use crate::state::refusal::Refusal;
+use crate::state::review::Review;
 use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Place, TaskResult};
 use crate::state::time::Timestamp;
 
@@ -50,6 +51,8 @@ pub struct TaskInput {
     pub silent_minutes: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_minutes: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     /// A repeated call creates nothing
     pub idempotency_key: Option<String>,
 }
@@ -76,6 +79,7 @@ impl Default for TaskInput {
             timeout_seconds: None,
             silent_minutes: None,
             estimated_minutes: None,
+            review: None,
             idempotency_key: None,
         }
     }
@@ -215,6 +219,7 @@ fn new_task(
         timeout_seconds: checked_span("timeout_seconds", input.timeout_seconds)?,
         silent_minutes: checked_span("silent_minutes", input.silent_minutes)?,
         estimated_minutes: checked_span("estimated_minutes", input.estimated_minutes)?,
+        review: input.review,
         run: None,
     })
 }

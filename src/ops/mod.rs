@@ -9,6 +9,7 @@
 
 pub mod add_discovery;
 pub mod apply_batch;
+pub mod approve_task;
 mod archive;
 pub mod ask_human;
 mod assigned;
@@ -72,6 +73,7 @@ mod reader;
 mod recall;
 pub mod refine_bundle;
 pub mod register_agent;
+pub mod reject_task;
 pub mod release_files;
 pub mod release_task;
 pub mod remove_plan;
@@ -103,6 +105,7 @@ pub mod wait_for_events;
 
 pub use add_discovery::AddDiscovery;
 pub use apply_batch::ApplyBatch;
+pub use approve_task::ApproveTask;
 pub use archive::{Archive, Fetched};
 pub use ask_human::AskHuman;
 pub use assigned::Assigned;
@@ -168,6 +171,7 @@ pub use privacy::without_texts;
 pub use reader::Reader;
 pub use refine_bundle::RefineBundle;
 pub use register_agent::RegisterAgent;
+pub use reject_task::RejectTask;
 pub use release_files::ReleaseFiles;
 pub use release_task::ReleaseTask;
 pub use remove_plan::RemovePlan;
@@ -225,6 +229,8 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<UpdateTask>(),
         Entry::of::<CancelTask>(),
         Entry::of::<RetryTask>(),
+        Entry::of::<ApproveTask>(),
+        Entry::of::<RejectTask>(),
         Entry::of::<WaitForEvents>(),
         Entry::of::<GetAgents>(),
         Entry::of::<ReportWaiting>(),

@@ -85,7 +85,8 @@ impl Operation for ReportRun {
         }
         let (task, _) = state.known_run(&id)?;
         if params.status == Report::Completed {
-            return completed(task, agent, params.attempt, result(params, call)?, state, run_over);
+            let result = result(params, call)?;
+            return completed(task, agent, params.attempt, result, false, state, run_over);
         }
         state.own_run(agent, &id, params.attempt)?;
         let begun = task.status == TaskStatus::InProgress;

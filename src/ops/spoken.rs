@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{AgentArgument, Entry, Reader, find};
 
 /// Operations that have a command of their own; the others are reached by `callboard call`.
-const COMMANDS: [(&str, &str); 50] = [
+const COMMANDS: [(&str, &str); 52] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -16,6 +16,8 @@ const COMMANDS: [(&str, &str); 50] = [
     ("release_task", "release"),
     ("cancel_task", "cancel"),
     ("retry_task", "retry"),
+    ("approve_task", "approve"),
+    ("reject_task", "reject"),
     ("create_task", "add"),
     ("create_tasks_batch", "add --batch"),
     ("get_task", "show"),

@@ -27,7 +27,9 @@ pub enum StatusFilter {
     All,
     Available,
     Claimed,
+    /// Those in review, too
     InProgress,
+    Review,
     Done,
     Failed,
     Cancelled,
@@ -41,11 +43,16 @@ impl StatusFilter {
             Self::Available => Some(TaskStatus::Available),
             Self::Claimed => Some(TaskStatus::Claimed),
             Self::InProgress => Some(TaskStatus::InProgress),
+            Self::Review => Some(TaskStatus::Review),
             Self::Done => Some(TaskStatus::Done),
             Self::Failed => Some(TaskStatus::Failed),
             Self::Cancelled => Some(TaskStatus::Cancelled),
             Self::Obsolete => Some(TaskStatus::Obsolete),
         }
+    }
+
+    fn passes(self, status: TaskStatus) -> bool {
+        self.status().is_none_or(|wanted| status.counts_as(wanted))
     }
 }
 
@@ -145,12 +152,9 @@ pub(super) fn select<'s>(
     call: &Call,
 ) -> Result<Selected<'s>, Refusal> {
     if params.is_plain() {
-        let status = params.status_filter.status();
-        let is_wanted = move |task: &&Arc<Task>| {
-            task.run.is_none() && status.is_none_or(|status| task.status == status)
-        };
-        let total =
-            TaskStatus::ALL.into_iter().filter(|one| status.is_none_or(|status| status == *one));
+        let filter = params.status_filter;
+        let is_wanted = move |task: &&Arc<Task>| task.run.is_none() && filter.passes(task.status);
+        let total = TaskStatus::ALL.into_iter().filter(|one| filter.passes(*one));
         let total = total.map(|one| state.count_all(one)).sum();
         return Ok((total, Box::new(state.tasks_after(after).filter(is_wanted))));
     }
@@ -201,7 +205,8 @@ fn changed_at(task: &Task) -> Timestamp {
     let own = [task.claimed_at, task.started_at, task.completed_at, task.reset_at];
     let stop = task.stop_requested.as_ref().map(|stop| stop.at);
     let ended = task.attempts.iter().rev().find_map(|attempt| attempt.ended_at);
-    own.into_iter().chain([stop, ended]).flatten().fold(task.created_at, Ord::max)
+    let reviewed = task.reviewed().map(|reviewed| reviewed.at);
+    own.into_iter().chain([stop, ended, reviewed]).flatten().fold(task.created_at, Ord::max)
 }
 
 /// What is wanted, checked and ready to be compared with tasks.
@@ -242,9 +247,10 @@ impl<'p> Filter<'p> {
         let has_priority = |is: fn(&i64, &i64) -> bool, given: Option<i64>| {
             given.is_none_or(|given| is(&i64::from(task.priority), &given))
         };
+        let is_of_these = || wanted.statuses.iter().any(|one| task.status.counts_as(*one));
         task.run.is_none()
-            && wanted.status_filter.status().is_none_or(|status| task.status == status)
-            && (wanted.statuses.is_empty() || wanted.statuses.contains(&task.status))
+            && wanted.status_filter.passes(task.status)
+            && (wanted.statuses.is_empty() || is_of_these())
             && in_scope(task, wanted.scope.as_deref())
             && (wanted.tags.is_empty() || task.tags.iter().any(|tag| wanted.tags.contains(tag)))
             && has_priority(i64::ge, wanted.min_priority)

@@ -12,6 +12,7 @@ use crate::state::event::{Event, TaskChange};
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
+use crate::state::review::Review;
 use crate::state::task::{Context, Place, Task, TaskStatus};
 use crate::state::time::{SECOND, Timestamp};
 
@@ -39,6 +40,7 @@ pub struct Params {
     pub silent_minutes: Option<u32>,
     // 0 removes it. No doc comment, because every tool list would contain it.
     pub estimated_minutes: Option<u32>,
+    pub review: Option<Review>,
     /// Fields to empty
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clear: Vec<Clearable>,
@@ -82,6 +84,7 @@ impl Operation for UpdateTask {
             state.own_attempt(call.agent()?, &id, None)?;
         }
         check_unfinished(task)?;
+        check_review(params, task, state, call)?;
         let change = change(params, task, call.place)?;
         if let Some(dependencies) = &change.dependencies {
             state.check_dependencies(&id, dependencies)?;
@@ -102,6 +105,15 @@ impl Operation for UpdateTask {
             task: state.known_task(&TaskId::checked(&params.task_id)?)?.brief(),
         })
     }
+}
+
+/// Refuses an agent that does not lead to change the review that its task needs.
+fn check_review(params: &Params, task: &Task, state: &State, call: &Call) -> Result<(), Refusal> {
+    let needed = state.review_of(task, call.policy);
+    if needed == Review::None || params.review.is_none_or(|given| given == needed) {
+        return Ok(());
+    }
+    state.leads(call.actor.as_ref(), "change a task's review")
 }
 
 pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
@@ -170,6 +182,7 @@ fn change(params: &Params, task: &Task, place: &Place) -> Result<TaskChange, Ref
         timeout_seconds: input::checked_span("timeout_seconds", params.timeout_seconds)?,
         silent_minutes: input::checked_span("silent_minutes", params.silent_minutes)?,
         estimated_minutes: estimate(params)?,
+        review: params.review.filter(|review| task.review != review.said()),
     })
 }
 

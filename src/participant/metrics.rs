@@ -155,12 +155,16 @@ pub(super) fn outcome(answer: &Result<Value, CallError>) -> &'static str {
 fn present(health: &Value) -> Registry {
     let mut registry = Registry::with_prefix("callboard");
     let tasks = Family::<Label, Gauge>::default();
-    for status in ["available", "ready", "claimed", "in_progress", "failed"] {
+    for status in ["available", "ready", "claimed", "in_progress", "review", "failed"] {
         tasks
             .get_or_create(&Label("status", status))
             .set(health["queue"][status].as_i64().unwrap_or_default());
     }
-    registry.register("tasks", "Tasks by status; ready ones are available, too", tasks);
+    registry.register(
+        "tasks",
+        "Tasks by status; ready ones are available, and those in review in progress, too",
+        tasks,
+    );
     let mut gauge = |name: &str, help: &str, value: &Value| {
         let gauge = Gauge::<i64, std::sync::atomic::AtomicI64>::default();
         gauge.set(value.as_i64().unwrap_or_default());

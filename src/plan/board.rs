@@ -121,7 +121,11 @@ impl OfTask {
             labels(demands.capabilities.iter().chain(&demands.tags))?;
         }
         check_past(&past)?;
-        Ok(Further { task_id, trials: Trials { max_attempts, timeout_seconds, demands }, past })
+        Ok(Further {
+            task_id,
+            trials: Trials { max_attempts, timeout_seconds, demands, review: None },
+            past,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::state::agent::Demands;
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::plan::one_line;
+use crate::state::review::Review;
 use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Task, TaskStatus};
 
 /// The plan as JSON. `tasks` are those of the plan, each before its parts.
@@ -28,7 +29,7 @@ pub fn json(title: Option<&str>, tasks: &[&Task]) -> Document {
     while !open.is_empty() {
         close(&mut open, &mut items);
     }
-    Document { title: title.map(str::to_owned), items, board: Board::default() }
+    Document { title: title.map(str::to_owned), review: None, items, board: Board::default() }
 }
 
 fn close(open: &mut Vec<(Node, Option<&TaskId>)>, items: &mut Vec<Node>) {
@@ -59,6 +60,7 @@ fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
         status: Some(word(task.status)),
         priority: Some(task.priority),
         estimated_minutes: task.estimated_minutes,
+        review: task.review,
         depends: depends(task, paths),
         files: context.files,
         hints: context.hints,
@@ -93,6 +95,7 @@ pub(super) fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Available => "Planned",
         TaskStatus::Claimed | TaskStatus::InProgress => "In Progress",
+        TaskStatus::Review => "In Review",
         TaskStatus::Done => "Complete",
         TaskStatus::Failed => "Failed",
         TaskStatus::Cancelled => "Cancelled",
@@ -100,9 +103,12 @@ pub(super) fn word(status: TaskStatus) -> &'static str {
     }
 }
 
-pub fn markdown(title: Option<&str>, tasks: &[&Task]) -> String {
+pub fn markdown(title: Option<&str>, review: Option<Review>, tasks: &[&Task]) -> String {
     let (paths, order) = (paths(tasks), counted_before(tasks));
     let mut text = format!("# {}\n", heading(title.unwrap_or("Plan")));
+    if let Some(review) = review {
+        text.push_str(&format!("\nreview: {review}\n"));
+    }
     for task in tasks {
         item(&mut text, task, &paths, order.get(&task.id).copied());
     }
@@ -164,6 +170,7 @@ pub(super) fn body(text: &mut String, task: &Task, said: &Said<'_>) {
     line("status", status.unwrap_or_default());
     line("priority", &priority.map(|priority| priority.to_string()).unwrap_or_default());
     line("estimate", &estimate(task));
+    line("review", task.review.map_or("", Review::as_str));
     line("depends", &waits(depends, *is_free));
     line("tags", &listed(&task.tags, list));
     if let Some(context) = &task.context {

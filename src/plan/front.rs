@@ -35,6 +35,17 @@ pub(super) fn lines(text: &str) -> usize {
     }
 }
 
+/// The value of a name in the front matter.
+pub(super) fn value<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let given = text.lines().take(lines(text)).find_map(|line| {
+        let (key, value) = line.split_once([':', '='])?;
+        (key.trim().trim_matches(QUOTES) == name).then_some(value)
+    })?;
+    Some(given.trim().trim_end_matches(',').trim_matches(QUOTES))
+}
+
+const QUOTES: [char; 2] = ['"', '\''];
+
 /// End of a JSON object with text behind it that is none.
 fn json(text: &str) -> Option<usize> {
     if !text.starts_with('{') {

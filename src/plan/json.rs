@@ -15,6 +15,7 @@ use super::{Draft, Found, Given, Lines, over};
 use crate::state::brought::Brought;
 use crate::state::limit;
 use crate::state::plan::{Further, Item, Problem, Remark, one_line};
+use crate::state::review::Review;
 use crate::state::task::Source;
 use crate::{harmless, redact};
 
@@ -23,6 +24,9 @@ use crate::{harmless, redact};
 pub struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Review of the items that say nothing else
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     /// The phases
     pub items: Vec<Node>,
     #[serde(flatten)]
@@ -46,6 +50,10 @@ pub struct Node {
     /// What all work on it is expected to take
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_minutes: Option<u32>,
+    /// Who has to approve what was done: required (anybody else), by leader, by worker, none, or
+    /// default for what is said above it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     /// Paths, titles or ids of the tasks it depends on; of an item with a source, ids there
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends: Vec<String>,
@@ -76,13 +84,14 @@ pub struct Node {
 
 /// The names of an item's fields: its own, then those of other planners, of which only one may be
 /// given.
-const FIELDS: [(&str, &[&str]); 18] = [
+const FIELDS: [(&str, &[&str]); 19] = [
     ("path", &["id"]),
     ("title", &[]),
     ("description", &[]),
     ("status", &[]),
     ("priority", &[]),
     ("estimated_minutes", &[]),
+    ("review", &[]),
     ("depends", &["dependencies"]),
     ("files", &["context_files"]),
     ("hints", &["context_scope"]),
@@ -158,7 +167,7 @@ pub(super) fn read(text: &str) -> Result<Found, Vec<Problem>> {
     let whole = |error: &serde_json::Error| vec![unread(reading.lines.at(start), error)];
     // Checks the whole text first, so that a fault has its own line.
     let top: &RawValue = serde_json::from_str(body).map_err(|error| whole(&error))?;
-    let mut title = None;
+    let (mut title, mut review) = (None, None);
     let (mut brings, mut metadata) = (Brought::default(), Map::new());
     let items: Vec<&RawValue> = if body.starts_with('[') {
         serde_json::from_str(top.get()).map_err(|error| whole(&error))?
@@ -171,6 +180,7 @@ pub(super) fn read(text: &str) -> Result<Found, Vec<Problem>> {
                 .to_owned();
             vec![Problem { line: reading.lines.at(start), problem }]
         })?;
+        review = reading.review(&fields);
         (brings, metadata) = reading.board(&fields)?;
         serde_json::from_str(items.get())
             .map_err(|error| vec![unread(reading.line(items), &error)])?
@@ -186,6 +196,7 @@ pub(super) fn read(text: &str) -> Result<Found, Vec<Problem>> {
         remarks: reading.remarks,
         brings,
         metadata,
+        review,
         ..Found::default()
     })
 }
@@ -231,6 +242,11 @@ impl<'a> Reading<'a> {
         Some(Given { text: one_line(&text), line: self.line(raw) })
     }
 
+    /// The review that the whole plan asks for.
+    fn review(&self, fields: &Fields<'a>) -> Option<Review> {
+        Review::read(&self.given(fields, "review")?.text)
+    }
+
     /// Reads an item and its parts. `level` is 1 for an item that is not a part of another.
     fn item(
         &mut self,
@@ -265,10 +281,11 @@ impl<'a> Reading<'a> {
             further: self.further(&fields, line)?,
             ..Item::default()
         };
-        let [priority, status, estimate] =
-            ["priority", "status", "estimated_minutes"].map(|name| self.given(&fields, name));
+        let [priority, status, estimate, review] =
+            ["priority", "status", "estimated_minutes", "review"]
+                .map(|name| self.given(&fields, name));
         let number = self.drafts.len();
-        self.drafts.push(Draft { item, priority, status, estimate, ..Draft::default() });
+        self.drafts.push(Draft { item, priority, status, estimate, review, ..Draft::default() });
         let parts: Vec<&RawValue> = self.value(&fields, "items")?.unwrap_or_default();
         parts.into_iter().try_for_each(|part| self.item(part, Some(number), level + 1))
     }
@@ -349,10 +366,12 @@ impl<'a> Reading<'a> {
         }
         let mut metadata: Map<String, Value> =
             self.cleaned(raw("metadata"), "metadata")?.unwrap_or_default();
+        let is_read =
+            |key: &str| OF_BOARD.contains(&key) || key == "review" && self.review(fields).is_some();
         let of_item = fields.0.iter().map(|(key, raw)| ((*key).to_owned(), *raw));
-        for (key, raw) in
-            of_item.chain(fields.1.clone()).filter(|(key, _)| !OF_BOARD.contains(&key.as_str()))
-        {
+        let unread: Vec<_> =
+            of_item.chain(fields.1.clone()).filter(|(key, _)| !is_read(key)).collect();
+        for (key, raw) in unread {
             self.keep(&mut metadata, &key, raw, "not a field of a plan")?;
         }
         board::check(&brought, &metadata).map_err(|problem| vec![Problem { line: 1, problem }])?;

@@ -34,6 +34,7 @@ use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
 use crate::state::plan::{Item, Plan, Problem, Remark, Skipped, Stated, shortened};
+use crate::state::review::Review;
 use crate::state::task::Source;
 use crate::state::time::MINUTE;
 use counted::Counted;
@@ -76,7 +77,8 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
     }
     let unix = with_unix_lines(text);
     let found = if is_json(&unix) { json::read(&unix)? } else { markdown::read(&unix, known)? };
-    let Found { mut title, mut drafts, mut skipped, mut remarks, brings, metadata } = found;
+    let Found { mut title, mut drafts, mut skipped, mut remarks, brings, metadata, review } = found;
+    let review = review.or_else(|| Review::read(front::value(&unix, "review")?));
     if drafts.is_empty() {
         return Err(nothing(&skipped));
     }
@@ -97,7 +99,17 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
     let items = checked(drafts, &mut remarks)?;
     remarks.iter_mut().for_each(|one| clean(&mut one.remark));
     remarks.sort();
-    Ok(Plan { sha256: version(text), title, items, skipped, remarks, brings, metadata, order })
+    Ok(Plan {
+        sha256: version(text),
+        title,
+        items,
+        skipped,
+        remarks,
+        brings,
+        metadata,
+        review: review.and_then(Review::said),
+        order,
+    })
 }
 
 /// The text with lines that end with `\n` alone.
@@ -147,6 +159,8 @@ struct Found {
     remarks: Vec<Remark>,
     brings: Brought,
     metadata: Map<String, Value>,
+    /// What it says of itself; the first lines may say it, too.
+    review: Option<Review>,
 }
 
 /// An item as it was found, unchecked.
@@ -156,6 +170,7 @@ struct Draft {
     priority: Option<Given>,
     status: Option<Given>,
     estimate: Option<Given>,
+    review: Option<Given>,
     /// True if the path stood before the title, where it may also be a priority.
     is_path_in_title: bool,
     /// The number of a heading that counts.
@@ -182,8 +197,8 @@ fn tidy(draft: &mut Draft) {
     if let Some(Source { format, id, path }) = &mut item.source {
         [format, id].into_iter().chain(path).for_each(clean);
     }
-    for given in [&mut draft.priority, &mut draft.status, &mut draft.estimate].into_iter().flatten()
-    {
+    let given = [&mut draft.priority, &mut draft.status, &mut draft.estimate, &mut draft.review];
+    for given in given.into_iter().flatten() {
         clean(&mut given.text);
     }
     item.metadata = cleaned(std::mem::take(&mut item.metadata));
@@ -268,6 +283,17 @@ fn values(draft: &mut Draft, remarks: &mut Vec<Remark>) {
                 "estimate",
                 &given,
                 "it is a number of minutes, or hours as in 1h 30m",
+            ),
+        }
+    }
+    if let Some(given) = draft.review.take() {
+        match Review::read(&given.text) {
+            Some(review) => draft.item.further.trials.review = review.said(),
+            None => keep(
+                &mut draft.item,
+                "review",
+                &given,
+                "it is required, by leader, by worker, none or default",
             ),
         }
     }
@@ -383,9 +409,10 @@ pub fn stated(given: &str) -> Option<(Stated, bool)> {
         given.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     Some(match word.as_str() {
         "planned" | "researching" | "ready" | "implementing" | "inprogress" | "available"
-        | "claimed" | "pending" | "todo" | "open" => (Stated::Open, false),
-        "doing" | "started" | "wip" | "blocked" | "deferred" | "onhold" | "review" | "inreview"
-        | "backlog" => (Stated::Open, true),
+        | "claimed" | "pending" | "todo" | "open" | "review" | "inreview" => (Stated::Open, false),
+        "doing" | "started" | "wip" | "blocked" | "deferred" | "onhold" | "backlog" => {
+            (Stated::Open, true)
+        }
         "complete" | "completed" | "done" | "closed" | "finished" => (Stated::Done, false),
         "failed" => (Stated::Failed, false),
         "cancelled" | "canceled" => (Stated::Cancelled, false),

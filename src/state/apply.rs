@@ -13,12 +13,16 @@ use super::id::{AgentId, ParticipantId, TaskId};
 use super::limit::ATTEMPTS_KEPT;
 use super::message::Message;
 use super::plan::{kept_versions, leave_plan, leave_to_holder, replan};
+use super::review::{Review, Reviewed};
 use super::run::Runner;
 use super::session::Session;
 use super::stored::Replaced;
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
 use super::time::{MINUTE, SECOND, Timestamp};
 use super::{ApplyError, Savepoint, State, Undo};
+
+/// Category of the error of an attempt whose result a reviewer sent back.
+const REJECTED: &str = "rejected";
 
 /// What an event names but the state does not have.
 pub(super) struct Absent(pub(super) String);
@@ -176,6 +180,7 @@ impl State {
                     outcome: None,
                     error: None,
                     note: None,
+                    reviewed: None,
                     late_result: None,
                 };
                 self.edit_task(task, |task| claim(task, opened))?;
@@ -194,11 +199,22 @@ impl State {
                 })?;
                 self.edit_task(task, |task| task.started_at = Some(at))?;
             }
-            Event::Completed { task, attempt, result } => {
+            Event::Completed { task, attempt, result, review } => {
                 let agent = self.agent_of(task, *attempt)?;
                 self.end_attempt(task, Outcome::Done, None, at)?;
-                self.edit_task(task, |task| complete(task, *attempt, result, at))?;
-                self.edit_agent(&agent, |agent| agent.tasks_completed += 1)?;
+                self.edit_task(task, |task| complete(task, *attempt, result, *review, at))?;
+                if !review {
+                    self.edit_agent(&agent, |agent| agent.tasks_completed += 1)?;
+                }
+            }
+            Event::Reviewed { task, approved, comment } => {
+                let reviewed = Reviewed {
+                    approved: *approved,
+                    by: recorded.actor.clone(),
+                    comment: comment.clone(),
+                    at,
+                };
+                self.review(task, reviewed)?;
             }
             Event::LateResultKept { task, attempt, result } => self.edit_task(task, |task| {
                 if let Some(late) = task.attempts.iter_mut().find(|one| one.number == *attempt) {
@@ -245,6 +261,7 @@ impl State {
             Event::Cancelled { task, reason } => {
                 self.end_attempt(task, Outcome::Cancelled, None, at)?;
                 self.edit_task(task, |task| {
+                    set_aside(task);
                     make_available(task, None);
                     task.status = TaskStatus::Cancelled;
                     task.completed_at = Some(at);
@@ -565,6 +582,31 @@ impl State {
             .ok_or_else(|| Absent(format!("attempt {attempt} of task {task}")))
     }
 
+    /// Ends the review of a task in review.
+    fn review(&mut self, id: &TaskId, reviewed: Reviewed) -> Result<(), Absent> {
+        let mut agent = None;
+        self.edit_task(id, |task| {
+            if task.status != TaskStatus::Review {
+                return;
+            }
+            if let Some(last) = task.attempts.last_mut() {
+                agent = Some(last.agent.clone());
+                last.reviewed = Some(Box::new(reviewed.clone()));
+            }
+            if reviewed.approved {
+                approve(task, reviewed.at);
+            } else {
+                reject(task, reviewed.comment.clone());
+            }
+        })?;
+        let agent = agent.ok_or_else(|| Absent(format!("a review of task {id}")))?;
+        // It may have retired meanwhile.
+        if reviewed.approved && self.agent(&agent).is_some() {
+            self.edit_agent(&agent, |agent| agent.tasks_completed += 1)?;
+        }
+        Ok(())
+    }
+
     /// Closes the open attempt, if any, and takes the task off its agent's list. Returns the agent.
     fn end_attempt(
         &mut self,
@@ -751,6 +793,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         timeout_seconds: new.timeout_seconds,
         silent_minutes: new.silent_minutes,
         estimated_minutes: new.estimated_minutes,
+        review: new.review.and_then(Review::said),
         stop_requested: None,
         attempt: 0,
         max_attempts: new.max_attempts,
@@ -778,10 +821,12 @@ pub(super) fn change_task(task: &mut Task, change: &TaskChange) {
     task.silent_minutes = change.silent_minutes.or(task.silent_minutes);
     task.estimated_minutes =
         change.estimated_minutes.or(task.estimated_minutes).filter(|minutes| *minutes > 0);
+    task.review = change.review.or(task.review).and_then(Review::said);
 }
 
 /// Makes the task available again; its earlier attempts no longer count.
 pub(super) fn begin_again(task: &mut Task) {
+    set_aside(task);
     make_available(task, None);
     task.uncounted = task.attempt;
     task.result = None;
@@ -816,7 +861,7 @@ fn claim(task: &mut Task, attempt: Attempt) {
     task.attempts.drain(..surplus);
 }
 
-fn complete(task: &mut Task, attempt: u32, result: &Arc<TaskResult>, at: Timestamp) {
+fn complete(task: &mut Task, attempt: u32, result: &Arc<TaskResult>, review: bool, at: Timestamp) {
     if let Some(completed) = task.attempts.iter_mut().find(|one| one.number == attempt) {
         completed.outcome = Some(Outcome::Done);
         completed.ended_at = Some(at);
@@ -824,11 +869,38 @@ fn complete(task: &mut Task, attempt: u32, result: &Arc<TaskResult>, at: Timesta
         task.claimed_at = Some(completed.claimed_at);
         task.started_at = completed.started_at;
     }
-    task.status = TaskStatus::Done;
+    task.status = if review { TaskStatus::Review } else { TaskStatus::Done };
     task.not_before = None;
+    task.completed_at = Some(at).filter(|_| !review);
+    task.kept = task.kept.take().filter(|_| review);
+    task.result = Some(Arc::clone(result));
+}
+
+/// Keeps the result of a task in review with its attempt, because it is not taken.
+fn set_aside(task: &mut Task) {
+    if task.status == TaskStatus::Review
+        && let Some(last) = task.attempts.last_mut()
+    {
+        last.late_result = task.result.take();
+    }
+}
+
+/// Makes a task in review done.
+fn approve(task: &mut Task, at: Timestamp) {
+    task.status = TaskStatus::Done;
     task.completed_at = Some(at);
     task.kept = None;
-    task.result = Some(Arc::clone(result));
+}
+
+/// Makes a task in review available again. The attempt does not count against `max_attempts`.
+fn reject(task: &mut Task, reason: Option<String>) {
+    set_aside(task);
+    if let Some(last) = task.attempts.last_mut() {
+        last.outcome = Some(Outcome::Rejected);
+        last.error = reason.map(|message| AttemptError { category: REJECTED.to_owned(), message });
+    }
+    task.uncounted += 1;
+    make_available(task, None);
 }
 
 fn error_result(error: String) -> Arc<TaskResult> {

@@ -1,5 +1,5 @@
-//! What waits for a person: messages to the board's owner, tasks that failed for good, and tasks
-//! that wait for those.
+//! What waits for a person: messages to the board's owner, results to review, tasks that failed
+//! for good, and tasks that wait for those.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use super::id::{AgentId, MessageId, TaskId};
 use super::limit::BLOCKERS_SHOWN;
 use super::message::MessageKind;
 use super::task::{Task, TaskStatus};
+use super::time::Timestamp;
 use super::{Ordinal, State};
 
 /// Messages to the board's owner that are shown.
@@ -61,7 +62,48 @@ pub struct ForHuman {
     pub options: Vec<String>,
 }
 
+/// A task whose result waits for a reviewer.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InReview {
+    pub task: TaskId,
+    pub title: String,
+    /// Who did the work
+    pub agent: AgentId,
+    pub attempt: u32,
+    pub since: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+impl InReview {
+    fn of(task: &Task) -> Option<Self> {
+        let last = task.attempts.last()?;
+        let result = task.result.as_deref();
+        Some(Self {
+            task: task.id.clone(),
+            title: task.headline().chars().take(TEXT_SHOWN).collect(),
+            agent: last.agent.clone(),
+            attempt: last.number,
+            since: task.in_review_since()?,
+            branch: result.and_then(|result| result.branch.clone()),
+            commit: result.and_then(|result| result.commit.clone()),
+        })
+    }
+}
+
 impl State {
+    /// Tasks within `scope` that wait for a reviewer, the longest first.
+    pub fn in_review(&self, scope: Option<&str>) -> Vec<InReview> {
+        let tasks = self.index.in_review().filter_map(|one| self.records.tasks.get(one));
+        let within = tasks.filter(|task| in_scope(task, scope));
+        let mut waiting: Vec<_> = within.filter_map(|task| InReview::of(task)).collect();
+        waiting.sort_by_key(|one| one.since);
+        waiting.truncate(NAMED);
+        waiting
+    }
+
     /// Oldest messages that the board's owner has not read, those first that want an answer.
     pub fn questions(&self) -> Vec<ForHuman> {
         let human = AgentId::trusted(HUMAN);

@@ -157,6 +157,7 @@ impl Tried {
             outcome: Some(self.outcome),
             error: self.error.clone(),
             note: self.note.clone(),
+            reviewed: None,
             late_result: None,
         }
     }

@@ -68,6 +68,9 @@ impl State {
                     task.id, task.attempt
                 ));
             }
+            if task.status == TaskStatus::Review && !self.is_reviewable(task) {
+                wrong.push(format!("task {} is in review and has no result of its own", task.id));
+            }
             if task.status.is_held()
                 && task.claimed_by.as_ref() != open.first().map(|attempt| &attempt.agent)
             {

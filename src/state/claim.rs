@@ -50,9 +50,16 @@ pub struct EmptyHanded {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     pub held: usize,
+    /// Tasks that wait for review
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_review: usize,
     /// Seconds after which to ask again
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Seconds between two polls of an agent that could wait instead.
@@ -205,11 +212,15 @@ impl State {
             return Err(held_by_other(task, open));
         }
         if task.status != TaskStatus::Available {
+            let next = match task.status {
+                TaskStatus::Review => "it waits for review; claim another with claim_task",
+                _ => "claim another with claim_task",
+            };
             return Err(Refusal::WrongStatus {
                 task: id.clone(),
                 status: task.status,
                 action: "claimed",
-                next: "claim another with claim_task".to_owned(),
+                next: next.to_owned(),
             });
         }
         self.refuse_parent(id)?;
@@ -313,6 +324,7 @@ impl State {
             demands_unmet: outlook.unmet.values().sum(),
             missing: missing.into_iter().take(MISSING_NAMED).collect(),
             held: outlook.held,
+            in_review: outlook.in_review,
             retry_after,
         }
     }
@@ -327,14 +339,12 @@ impl State {
                 self.index.ready().filter_map(|ordinal| self.records.tasks.get(ordinal));
             let mut within =
                 self.within(path).filter_map(|ordinal| self.records.tasks.get(ordinal));
-            let is_unfinished =
-                |task: &Task| task.status.is_held() || task.status == TaskStatus::Available;
             self.board().paused.is_none()
                 && self.spent_workflow(&agent.id).is_none()
                 && self.under_way() > 0
                 && self.ready_count() <= PASSED_OVER
                 && !ready.any(|task| in_scope(task, Some(path)))
-                && within.any(|task| is_unfinished(task) && !self.is_parent(&task.id))
+                && within.any(|task| task.status.is_unfinished() && !self.is_parent(&task.id))
         };
         scope.filter(|scope| *scope != "all").is_some_and(is_plain)
             || matches!(
@@ -372,7 +382,8 @@ impl State {
         if !outlook.is_planned {
             return Verdict::Empty;
         }
-        if outlook.held > 0 || outlook.delayed > 0 || outlook.ready > unmet {
+        let others_go_on = outlook.held > 0 || outlook.delayed > 0 || outlook.in_review > 0;
+        if others_go_on || outlook.ready > unmet {
             return Verdict::Wait;
         }
         if outlook.open == 0 {
@@ -393,9 +404,10 @@ impl State {
         }
     }
 
-    /// Tasks that are held, delayed or ready: they can go on without another being done first.
-    fn under_way(&self) -> usize {
-        self.held_count() + self.delayed_count() + self.ready_count()
+    /// Tasks that are held, in review, delayed or ready: they can go on without another being done
+    /// first.
+    pub(super) fn under_way(&self) -> usize {
+        self.held_count() + self.in_review_count() + self.delayed_count() + self.ready_count()
     }
 
     fn outlook_of<'a>(&'a self, scope: Option<&str>, agent: &'a Agent) -> Outlook<'a> {
@@ -413,6 +425,7 @@ impl State {
             delayed: self.delayed_count(),
             held: self.held_count(),
             own: self.own_tasks(agent).count(),
+            in_review: self.in_review_count(),
             under_way: self.under_way(),
             open: self.count(TaskStatus::Available),
             next_delayed: self.index.next_delayed(),
@@ -437,6 +450,8 @@ impl State {
             if task.status.is_held() {
                 outlook.held += 1;
                 outlook.own += usize::from(agent.current_tasks.contains(&task.id));
+            } else if task.status == TaskStatus::Review {
+                outlook.in_review += 1;
             } else if task.status == TaskStatus::Available {
                 outlook.open += 1;
                 if self.is_ready(&task.id) {
@@ -499,7 +514,8 @@ struct Outlook<'a> {
     held: usize,
     /// Held tasks that the agent itself holds.
     own: usize,
-    /// Tasks held, delayed or ready on the whole board, whatever the scope.
+    in_review: usize,
+    /// Tasks held, in review, delayed or ready on the whole board, whatever the scope.
     under_way: usize,
     /// Available tasks, ready or not.
     open: usize,

@@ -11,6 +11,7 @@ use super::digest::sha256;
 use super::id::{AgentId, TaskId};
 use super::kinds::kinds;
 use super::record::Record;
+use super::review::Review;
 use super::task::{Task, TaskStatus, UNNAMED};
 use super::time::Timestamp;
 
@@ -132,6 +133,9 @@ pub struct PlanVersion {
     /// Headings that count do not wait for each other
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parallel: bool,
+    /// Review of its tasks that say nothing else
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     /// The board no longer has the plan
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,

@@ -25,6 +25,7 @@ use super::level::{self, Newer};
 use super::message::Message;
 use super::plan::kept::KeptText;
 use super::reservation::Reservation;
+use super::review::Review;
 use super::run::Run;
 use super::session::Session;
 use super::snapshot::SnapshotName;
@@ -106,13 +107,35 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "retired.*.parent", 4),
     Newer::new("artifact_attached", "artifact.earlier", 4),
     Newer::new("state", "tasks.artifacts.earlier", 4),
+    Newer::new("completed", "review", REVIEW),
+    Newer::new("reviewed", "", REVIEW),
+    Newer::new("tasks_created", "tasks.review", REVIEW),
+    Newer::new("task_updated", "change.review", REVIEW),
+    Newer::new("plan_imported", "created.review", REVIEW),
+    Newer::new("plan_imported", "changed.review", REVIEW),
+    Newer::new("plan_imported", "plan.review", REVIEW),
+    Newer::new("state", "plans.review", REVIEW),
+    Newer::new("state", "tasks.review", REVIEW),
+    Newer::new("state", "tasks.status=review", REVIEW),
+    Newer::new("state", "tasks.attempts.reviewed", REVIEW),
+    Newer::new("state", "tasks.attempts.outcome=rejected", REVIEW),
+    Newer::new("state", "retired.*.status=review", REVIEW),
+    Newer::new("state_edited", "tasks.review", REVIEW),
+    Newer::new("tasks_created", "tasks.status=review", REVIEW),
+    Newer::new("plan_imported", "created.status=review", REVIEW),
+    Newer::new("plan_imported", "changed.becomes=review", REVIEW),
+    Newer::new("run_created", "run.review", REVIEW),
+    Newer::new("run_created", "run.status=review", REVIEW),
 ];
 
 /// Level of builds that keep the text of an imported plan.
 pub const TEXT: u32 = 3;
 
+/// Level of builds that know of reviews.
+pub const REVIEW: u32 = 5;
+
 /// Kinds of events, in the order of their definition.
-pub const KINDS: [&str; 49] = [
+pub const KINDS: [&str; 50] = [
     "board_created",
     "imported",
     "plan_set",
@@ -162,6 +185,7 @@ pub const KINDS: [&str; 49] = [
     "stubs_dropped",
     "stubs_recalled",
     "purged",
+    "reviewed",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -261,6 +285,9 @@ pub enum Event {
         task: TaskId,
         attempt: u32,
         result: Arc<TaskResult>,
+        /// Whether the task is not done before a reviewer approves the result.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        review: bool,
     },
     /// The result of an attempt that was over; kept, but not taken.
     LateResultKept {
@@ -486,6 +513,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rows: Vec<PurgedRow>,
     },
+    /// A reviewer approved the result of a task in review, which is done; or sent it back, so that
+    /// the task is available again. The actor is the reviewer.
+    Reviewed {
+        task: TaskId,
+        approved: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
+    },
 }
 
 /// What is new about a workflow.
@@ -549,6 +584,8 @@ pub struct NewTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_minutes: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Box<Run>>,
 }
 
@@ -586,6 +623,8 @@ pub struct TaskChange {
     /// 0 removes the estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_minutes: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
 }
 
 /// A task about which a plan says something new.
@@ -752,6 +791,7 @@ impl Event {
             Self::StubsDropped { .. } => "stubs_dropped",
             Self::StubsRecalled { .. } => "stubs_recalled",
             Self::Purged { .. } => "purged",
+            Self::Reviewed { .. } => "reviewed",
         }
     }
 
@@ -786,6 +826,7 @@ impl Event {
             | Self::Claimed { task, .. }
             | Self::Started { task }
             | Self::Completed { task, .. }
+            | Self::Reviewed { task, .. }
             | Self::LateResultKept { task, .. }
             | Self::Failed { task, .. }
             | Self::Released { task, .. }
@@ -827,7 +868,7 @@ mod tests {
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},
             "run": {"id": "r", "description": "d", "priority": 5, "max_attempts": 3}, "run_id": "r", "runs": [],
-            "until": "2026-03-01T12:00:00.000Z", "for": "permission", "stubs": {},
+            "approved": true, "until": "2026-03-01T12:00:00.000Z", "for": "permission", "stubs": {},
         });
         for kind in KINDS {
             let mut event = all.clone();

@@ -121,10 +121,10 @@ impl State {
         refuse_cycle(tasks.map(Point::End), before).err().map(ends)
     }
 
-    /// Refuses a dependency that is not done, if the task or a part of it is held.
+    /// Refuses a dependency that is not done, if the task or a part of it is in work.
     pub fn check_still_ready(&self, task: &Task, dependencies: &[TaskId]) -> Result<(), Refusal> {
-        let held =
-            task.status.is_held() || self.below(&task.id).iter().any(|part| part.status.is_held());
+        let held = task.status.is_in_work()
+            || self.below(&task.id).iter().any(|part| part.status.is_in_work());
         let waiting_for: Vec<_> =
             dependencies.iter().filter(|id| held && !self.is_done(id)).cloned().collect();
         if waiting_for.is_empty() {

@@ -84,7 +84,7 @@ impl State {
     }
 
     /// True if `agent` ended the task in that way in its last attempt, and `given`, if set, is that
-    /// attempt. A task that a plan marked as done counts only if the agent completed it.
+    /// attempt. What waits for a reviewer counts as done. A task that a plan marked as done counts only if the agent completed it.
     pub fn has_ended(
         &self,
         agent: &AgentId,
@@ -96,7 +96,9 @@ impl State {
         if let Some(task) = self.task(id) {
             let last = task.attempts.last();
             let own = last.filter(|one| one.agent == *agent && same(one.number));
-            return task.status == like
+            let is_like = task.status == like
+                || like == TaskStatus::Done && task.status == TaskStatus::Review;
+            return is_like
                 && own.is_some_and(|own| {
                     like != TaskStatus::Done || own.outcome == Some(Outcome::Done)
                 });
@@ -181,6 +183,7 @@ pub fn not_held(task: &Task) -> Refusal {
         TaskStatus::Failed | TaskStatus::Cancelled => {
             format!("a leader can retry_task `{}`", task.id)
         }
+        TaskStatus::Review => format!("approve_task or reject_task `{}` ends its review", task.id),
         _ => "claim another with claim_task".to_owned(),
     };
     Refusal::NotHeld { task: task.id.clone(), status: task.status, next }

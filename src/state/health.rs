@@ -69,10 +69,10 @@ fn beginning(mut cycle: Vec<TaskId>) -> Vec<TaskId> {
 }
 
 impl State {
-    /// True if tasks are left, but none is ready, held or waiting for its time.
+    /// True if tasks are left, but none is ready, held, in review or waiting for its
+    /// time.
     pub fn is_deadlocked(&self) -> bool {
-        self.blocked_count() > 0
-            && self.ready_count() + self.delayed_count() + self.held_count() == 0
+        self.blocked_count() > 0 && self.under_way() == 0
     }
 
     /// What keeps the queue from moving. With `thorough` cycles are searched for even where that

@@ -97,8 +97,14 @@ pub struct Progress {
     pub tasks: u64,
     pub done: u64,
     pub held: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub review: u64,
     pub failed: u64,
     pub percent: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Progress {
@@ -106,12 +112,13 @@ impl Progress {
         self.tasks += u64::from(!matches!(status, TaskStatus::Cancelled | TaskStatus::Obsolete));
         self.done += u64::from(status == TaskStatus::Done);
         self.held += u64::from(status.is_held());
+        self.review += u64::from(status == TaskStatus::Review);
         self.failed += u64::from(status == TaskStatus::Failed);
         self.percent = percent(self.done, self.tasks);
     }
 
-    /// The status shown for a parent whose own status is `status`: in_progress once a part is held
-    /// or done.
+    /// The status shown for a parent whose own status is `status`: in_progress once a part is held,
+    /// in review or done.
     pub fn word(&self, status: TaskStatus) -> &'static str {
         self.status(status).as_str()
     }
@@ -119,7 +126,9 @@ impl Progress {
     /// The same as a status.
     pub fn status(&self, status: TaskStatus) -> TaskStatus {
         match status {
-            TaskStatus::Available if self.held > 0 || self.done > 0 => TaskStatus::InProgress,
+            TaskStatus::Available if self.held + self.review + self.done > 0 => {
+                TaskStatus::InProgress
+            }
             other => other,
         }
     }

@@ -17,7 +17,7 @@ use super::time::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Index {
-    by_status: [usize; 7],
+    by_status: [usize; TaskStatus::ALL.len()],
     /// Ready tasks by demand set, in claim order: a claim looks at the first task of each set that
     /// the agent meets.
     ready: BTreeMap<Set, BTreeSet<(Rank, Ordinal)>>,
@@ -32,7 +32,7 @@ pub(super) struct Index {
     by_path: BTreeMap<String, BTreeSet<Ordinal>>,
     /// Tasks that have parts, and how many of them have each status.
     parents: HashMap<Ordinal, TaskStatus>,
-    parents_by_status: [usize; 7],
+    parents_by_status: [usize; TaskStatus::ALL.len()],
     leases: BTreeSet<(Timestamp, Ordinal)>,
     /// Index of the runs, which are kept apart.
     runs: Queue,
@@ -40,6 +40,7 @@ pub(super) struct Index {
     finished: BTreeSet<(Timestamp, Ordinal)>,
     /// Failed, cancelled and obsolete tasks.
     ended_badly: BTreeSet<Ordinal>,
+    in_review: BTreeSet<Ordinal>,
     /// Unfinished tasks with an estimate.
     estimated: BTreeSet<Ordinal>,
     /// Time up to which `not_before` has been looked at.
@@ -51,7 +52,7 @@ pub(super) struct Index {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Parts {
     ordinals: BTreeSet<Ordinal>,
-    by_status: [usize; 7],
+    by_status: [usize; TaskStatus::ALL.len()],
 }
 
 /// Demand sets among which one is searched for by pointer, which costs less than comparing two
@@ -142,6 +143,9 @@ impl Index {
             if task.status.ended_badly() {
                 self.ended_badly.remove(&ordinal);
             }
+            if task.status == TaskStatus::Review {
+                self.in_review.remove(&ordinal);
+            }
             if has_estimate(task) {
                 self.estimated.remove(&ordinal);
             }
@@ -173,6 +177,9 @@ impl Index {
             }
             if task.status.ended_badly() {
                 self.ended_badly.insert(ordinal);
+            }
+            if task.status == TaskStatus::Review {
+                self.in_review.insert(ordinal);
             }
             if has_estimate(task) {
                 self.estimated.insert(ordinal);
@@ -407,6 +414,10 @@ impl Index {
 
     pub(super) fn ended_badly(&self) -> impl Iterator<Item = Ordinal> + '_ {
         self.ended_badly.iter().copied()
+    }
+
+    pub(super) fn in_review(&self) -> impl Iterator<Item = Ordinal> + '_ {
+        self.in_review.iter().copied()
     }
 
     /// Unfinished tasks with an estimate.

@@ -66,6 +66,8 @@ mod remembered;
 pub mod reservation;
 pub mod reserved;
 mod restore;
+pub mod review;
+mod reviewing;
 mod room;
 pub mod run;
 pub mod session;
@@ -462,7 +464,7 @@ impl State {
         self.place(ordinal, old, new);
         self.refresh_around(old, new);
         let done = |task: Option<&Task>| task.is_some_and(|task| task.status == TaskStatus::Done);
-        let held = |task: Option<&Task>| task.is_some_and(|task| task.status.is_held());
+        let held = |task: Option<&Task>| task.is_some_and(|task| task.status.is_in_work());
         let (is_done, is_free) = (done(old) != done(new), held(old) != held(new));
         if (is_done || is_free)
             && let Some(id) = new.or(old).map(|task| task.id.clone())

@@ -71,7 +71,7 @@ impl State {
     /// take in the plan.
     pub fn waits_for<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
         let above = self.ancestors(task).filter_map(|above| above.after());
-        let held = |id: &&TaskId| self.status_of(id).is_some_and(|status| status.is_held());
+        let held = |id: &&TaskId| self.status_of(id).is_some_and(TaskStatus::is_in_work);
         let replaced = task.after().into_iter().chain(above).filter(held);
         self.prerequisites(task).filter(|id| !self.is_done(id)).chain(replaced)
     }
@@ -120,9 +120,10 @@ impl State {
     }
 
     /// Parent of a new task at `path`: the nearest task above it that has parts or is not over.
-    /// What was acknowledged as done stays done.
+    /// What was acknowledged as done stays done, or in review.
     pub fn parent_at(&self, path: &str) -> Option<&Arc<Task>> {
-        self.alone_above(path).find(|one| one.status.is_unfinished() || self.is_parent(&one.id))
+        let is_open = |one: &Task| one.status.is_unfinished() && one.status != TaskStatus::Review;
+        self.alone_above(path).find(|one| is_open(one) || self.is_parent(&one.id))
     }
 
     fn nearest_above(&self, path: &str) -> Option<&Arc<Task>> {
@@ -195,7 +196,7 @@ impl State {
         let open = self.tasks().filter(|task| is_open(task) && task.run.is_none());
         let apart = open.filter_map(|part| {
             let nearest = self.nearest_above(part.path.as_deref()?)?;
-            let was_there = || nearest.completed_at.is_some_and(|at| part.created_at < at);
+            let was_there = || nearest.finished_at().is_some_and(|at| part.created_at < at);
             let is_over = nearest.status == TaskStatus::Done && was_there();
             let is_apart = !self.is_parent(&nearest.id)
                 && self.is_later(part, nearest)

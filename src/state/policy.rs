@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::aging::Aging;
 use super::limit::CHECKPOINTS_KEPT;
+use super::review::Review;
 use super::time::{DAY, MINUTE, SECOND};
 
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Policy {
     pub max_checkpoints_per_workflow: u32,
     /// Days for which checkpoints are kept; the newest of a workflow always stays.
     pub workflow_checkpoint_days: u32,
+    /// Whether completed tasks wait for a reviewer, where neither task nor plan says so.
+    pub review: Review,
 }
 
 /// Refuses 0: a living agent's task would go to the next caller at once, and whoever writes 0 may
@@ -69,6 +72,7 @@ impl Default for Policy {
             snapshot_megabytes: 100,
             max_checkpoints_per_workflow: 10,
             workflow_checkpoint_days: 7,
+            review: Review::None,
         }
     }
 }

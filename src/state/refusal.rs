@@ -11,6 +11,7 @@ use super::level::{Older, named};
 use super::limit::{CYCLE_SHOWN, INBOX, Limit};
 use super::plan::problem::Problem;
 use super::reservation::Hold;
+use super::review::Review;
 use super::run::RunStatus;
 use super::snapshot::SnapshotName;
 use super::task::TaskStatus;
@@ -117,6 +118,28 @@ pub enum Refusal {
     },
     #[error("agent `{agent}` is {}; only a leader may {action}; ask one, or register again with role leader", with_article(*role))]
     NotLeader { agent: AgentId, role: Role, action: &'static str },
+    #[error(
+        "agent `{agent}` did the work on task `{task}`, so another has to approve it: tell a leader \
+         or the person with send_message"
+    )]
+    OwnWork { task: TaskId, agent: AgentId },
+    #[error(
+        "review: none would take from task `{task}` the review that it needs here ({wanted}); leave \
+         review out; a leader can exempt it later with update_task"
+    )]
+    ReviewNeeded { task: TaskId, wanted: Review },
+    #[error(
+        "agent `{agent}` is {}, and task `{task}` is reviewed by {}; ask one, or the person, with \
+         send_message",
+        with_article(*role), reviewers(*wanted)
+    )]
+    NotReviewer {
+        task: TaskId,
+        agent: AgentId,
+        role: Role,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        wanted: Option<Role>,
+    },
     #[error(
         "token `{token}` is {}'s and may not {action}; ask whoever runs the server for another: `callboard token add --role {}`",
         with_article(*role), above(*role)
@@ -712,6 +735,11 @@ fn with_article(role: Role) -> &'static str {
         Role::Worker => "a worker",
         Role::Observer => "an observer",
     }
+}
+
+/// Who may review.
+fn reviewers(wanted: Option<Role>) -> &'static str {
+    wanted.map_or("a leader or a worker", with_article)
 }
 
 /// The first plans there are, for the end of a message.

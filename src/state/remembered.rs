@@ -61,6 +61,7 @@ impl Created {
             | Event::Claimed { task, .. }
             | Event::Started { task }
             | Event::Completed { task, .. }
+            | Event::Reviewed { task, .. }
             | Event::Failed { task, .. }
             | Event::Released { task, .. }
             | Event::Cancelled { task, .. }

@@ -142,7 +142,8 @@ impl RunStatus {
         match status {
             TaskStatus::Available => Self::Pending,
             TaskStatus::Claimed => Self::Claimed,
-            TaskStatus::InProgress => Self::Running,
+            // No run is reviewed.
+            TaskStatus::InProgress | TaskStatus::Review => Self::Running,
             TaskStatus::Done => Self::Completed,
             TaskStatus::Failed => Self::Failed,
             TaskStatus::Cancelled | TaskStatus::Obsolete => Self::Stopped,

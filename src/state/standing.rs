@@ -13,10 +13,17 @@ pub struct Counts {
     pub available: u64,
     pub claimed: u64,
     pub in_progress: u64,
+    /// Of those in progress, the ones that wait for a reviewer
+    #[serde(skip_serializing_if = "is_zero")]
+    pub review: u64,
     pub done: u64,
     pub failed: u64,
     pub cancelled: u64,
     pub obsolete: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Counts {
@@ -25,6 +32,10 @@ impl Counts {
             TaskStatus::Available => &mut self.available,
             TaskStatus::Claimed => &mut self.claimed,
             TaskStatus::InProgress => &mut self.in_progress,
+            TaskStatus::Review => {
+                self.review += 1;
+                &mut self.in_progress
+            }
             TaskStatus::Done => &mut self.done,
             TaskStatus::Failed => &mut self.failed,
             TaskStatus::Cancelled => &mut self.cancelled,
@@ -60,7 +71,8 @@ impl State {
         Counts {
             available: count(TaskStatus::Available),
             claimed: count(TaskStatus::Claimed),
-            in_progress: count(TaskStatus::InProgress),
+            in_progress: count(TaskStatus::InProgress) + count(TaskStatus::Review),
+            review: count(TaskStatus::Review),
             done: count(TaskStatus::Done) + archived.done,
             failed: count(TaskStatus::Failed),
             cancelled: count(TaskStatus::Cancelled) + archived.cancelled,

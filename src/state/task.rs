@@ -11,6 +11,7 @@ use super::agent::Demands;
 use super::artifact::Artifact;
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::record::Record;
+use super::review::{Review, Reviewed};
 use super::run::Run;
 use super::time::Timestamp;
 
@@ -25,6 +26,7 @@ pub enum TaskStatus {
     Available,
     Claimed,
     InProgress,
+    Review,
     Done,
     Failed,
     Cancelled,
@@ -32,10 +34,11 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Available,
         Self::Claimed,
         Self::InProgress,
+        Self::Review,
         Self::Done,
         Self::Failed,
         Self::Cancelled,
@@ -47,6 +50,7 @@ impl TaskStatus {
             Self::Available => "available",
             Self::Claimed => "claimed",
             Self::InProgress => "in_progress",
+            Self::Review => "review",
             Self::Done => "done",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
@@ -59,9 +63,20 @@ impl TaskStatus {
         matches!(self, Self::Claimed | Self::InProgress)
     }
 
+    /// True if an agent holds the task, or a reviewer has its result: a plan leaves it to them.
+    pub fn is_in_work(self) -> bool {
+        self.is_held() || self == Self::Review
+    }
+
     /// True if work may still happen on the task without a leader's doing.
     pub fn is_unfinished(self) -> bool {
-        matches!(self, Self::Available | Self::Claimed | Self::InProgress)
+        self == Self::Available || self.is_in_work()
+    }
+
+    /// True if a client that asks for tasks with the status `wanted` means these, too: one that
+    /// knows nothing of reviews looks for tasks in review among those in progress.
+    pub fn counts_as(self, wanted: Self) -> bool {
+        self == wanted || self == Self::Review && wanted == Self::InProgress
     }
 
     /// True if tasks that depend on the task wait in vain.
@@ -135,6 +150,10 @@ pub struct Task {
     /// What its planner expects all work on it to take
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_minutes: Option<u32>,
+    /// Whether its result waits for a reviewer, and for which; else what it is a part of, its plan
+    /// or the board says so
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_requested: Option<StopRequest>,
     /// Number of the current or last attempt: the fence of the lease
@@ -420,7 +439,9 @@ pub struct Attempt {
     pub error: Option<AttemptError>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Result that came after the attempt was over; kept, but not taken
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewed: Option<Box<Reviewed>>,
+    /// Result that was not taken: it came after the attempt was over, or was rejected
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_result: Option<Arc<TaskResult>>,
 }
@@ -462,6 +483,8 @@ pub enum Outcome {
     Expired,
     Released,
     Cancelled,
+    /// A reviewer sent the result back
+    Rejected,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::rendering::{Rendering, hex, sum_of};
 use crate::state::State;
 use crate::state::agent::Agent;
-use crate::state::attention::{Blocked, ForHuman, Parked, TEXT_SHOWN};
+use crate::state::attention::{Blocked, ForHuman, InReview, Parked, TEXT_SHOWN};
 use crate::state::changed::{Change, Entity};
 use crate::state::document::Document;
 use crate::state::id::AgentId;
@@ -57,6 +57,9 @@ struct Attention {
     questions: Vec<ForHuman>,
     /// Tasks that failed, out of attempts or given up for good
     parked: Vec<Parked>,
+    /// Tasks whose results wait for a reviewer, the longest first
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    in_review: Vec<InReview>,
     /// Tasks that depend on a task that failed, was cancelled or is obsolete
     stuck: Vec<Blocked>,
 }
@@ -86,7 +89,12 @@ impl Derived {
         };
         let counts = state.counts();
         let progress = Rendering::of(&Progress { percent: counts.percent(), counts })?;
-        let shown = Attention { questions: state.questions(), parked, stuck };
+        let shown = Attention {
+            questions: state.questions(),
+            parked,
+            in_review: state.in_review(None),
+            stuck,
+        };
         let attention = Rendering::of(&shown)?;
         let Attention { parked, stuck, .. } = shown;
         Ok(Self { seq: state.seq(), parked, stuck, progress, attention })

@@ -17,7 +17,7 @@ use crate::state::State;
 use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::edit::{Changed, Edit, TaskEdit};
 use crate::state::id::TaskId;
-use crate::state::task::{Context, Task};
+use crate::state::task::{Context, Task, TaskStatus};
 use crate::{bom, harmless, redact, strict};
 
 /// Most reasons that are given; the others are only counted.
@@ -276,6 +276,10 @@ impl Difference {
                 }
                 "context" => edit.context = self.context(&path, base, values),
                 "order" => {}
+                "status" if base.status == TaskStatus::Review && !is_same(values.0, values.1) => {
+                    let why = "it was changed; use `callboard approve` or `callboard reject`";
+                    self.offend(&path, why);
+                }
                 _ => self.untouched(&path, values.0, values.1),
             }
         }

@@ -225,6 +225,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         timeout_seconds: None,
         silent_minutes: None,
         estimated_minutes: None,
+        review: None,
         stop_requested: None,
         attempt: 0,
         max_attempts: DEFAULT_MAX_ATTEMPTS,

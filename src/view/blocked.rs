@@ -27,6 +27,8 @@ pub enum Behind {
     Gone,
     /// Themselves: they are in a cycle or wait for one
     Cycle,
+    /// A task whose result waits for a reviewer
+    Review,
     Work,
     /// A task that waits for its time
     Retry,
@@ -51,6 +53,7 @@ impl Behind {
             Obstacle::Ended => Self::Ended,
             Obstacle::Gone => Self::Gone,
             Obstacle::Cycle => Self::Cycle,
+            Obstacle::Review => Self::Review,
             Obstacle::Work => Self::Work,
             Obstacle::Delay => Self::Retry,
             Obstacle::Queue => Self::Ready,

@@ -25,6 +25,8 @@ pub(super) struct Sorted<'s> {
     numbers: HashMap<&'s TaskId, u64>,
     pub counts: Counts,
     pub held: Vec<Numbered<'s>>,
+    /// Those that wait for a reviewer, the longest first.
+    pub in_review: Vec<Numbered<'s>>,
     /// Oldest first.
     pub failed: Vec<Numbered<'s>>,
     /// By the time that they wait for.
@@ -40,6 +42,7 @@ impl<'s> Sorted<'s> {
             numbers: HashMap::with_capacity(state.live_tasks()),
             counts: retired(state, scope),
             held: Vec::new(),
+            in_review: Vec::new(),
             failed: Vec::new(),
             delayed: Vec::new(),
             done: Vec::new(),
@@ -50,6 +53,7 @@ impl<'s> Sorted<'s> {
                 sorted.take(Numbered { number, task });
             }
         }
+        sorted.in_review.sort_by_key(|one| one.task.in_review_since());
         sorted.failed.sort_by_key(|one| one.task.completed_at);
         sorted.delayed.sort_by_key(|one| one.task.not_before);
         sorted.done.sort_by_key(|one| std::cmp::Reverse(one.task.completed_at));
@@ -66,6 +70,7 @@ impl<'s> Sorted<'s> {
             TaskStatus::Claimed | TaskStatus::InProgress => {
                 (&mut counts.in_work, Some(&mut self.held))
             }
+            TaskStatus::Review => (&mut counts.in_review, Some(&mut self.in_review)),
             TaskStatus::Done => (&mut counts.done, Some(&mut self.done)),
             TaskStatus::Failed => (&mut counts.failed, Some(&mut self.failed)),
             TaskStatus::Cancelled | TaskStatus::Obsolete => (&mut counts.cancelled, None),

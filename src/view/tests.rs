@@ -40,6 +40,16 @@ fn failed(id: &str, error: &str) -> Value {
     with(task(id, "failed", &[]), more)
 }
 
+/// A task in review, completed at that time.
+fn in_review(id: &str, at: &str) -> Value {
+    let attempt = json!({"number": 1, "agent": "a", "claimed_at": "2026-03-01T10:00:00.000Z",
+        "lease_until": "2026-03-01T13:00:00.000Z", "outcome": "done",
+        "ended_at": format!("2026-03-01T{at}:00.000Z")});
+    let more = json!({"attempt": 1, "claimed_by": "a", "attempts": [attempt],
+        "result": {"output": "made"}});
+    with(task(id, "review", &[]), more)
+}
+
 fn done(id: &str, at: &str) -> Value {
     let at = format!("2026-03-01T{at}:00.000Z");
     let more = json!({"attempt": 1, "claimed_by": "a", "completed_at": at,
@@ -90,6 +100,7 @@ fn every_task_is_in_one_count() {
         task("behind", "available", &["part"]),
         later,
         held("work", "a"),
+        in_review("made", "11:30"),
         failed("bad", "no"),
         task("off", "cancelled", &[]),
         task("gone", "obsolete", &[]),
@@ -101,15 +112,37 @@ fn every_task_is_in_one_count() {
         blocked: 1,
         waiting: 1,
         in_work: 1,
-        in_review: 0,
+        in_review: 1,
         failed: 1,
         cancelled: 2,
         done: 1,
-        total: 8,
+        total: 9,
     };
     assert_eq!(board.counts, counts);
-    assert_eq!((board.head.done, board.head.wanted, board.head.percent), (1, 6, 17));
+    assert_eq!((board.head.done, board.head.wanted, board.head.percent), (1, 7, 14));
     assert_eq!(board.retries.rows[0].card.number, 4);
+}
+
+#[test]
+fn reviews_wait_for_the_person_the_longest_first_and_what_is_behind_them_says_so() {
+    let tasks = vec![
+        in_review("late", "11:50"),
+        in_review("early", "11:10"),
+        task("behind", "available", &["late"]),
+    ];
+    let board = board(tasks, Vec::new());
+    assert_eq!(waits(&board), [("review", "#2"), ("review", "#1")]);
+    let first = &board.waits.rows[0];
+    assert_eq!(
+        (first.text.as_str(), &first.remedies[0]),
+        ("Title of early", &typed("approve early"))
+    );
+    let group = &board.blocked.rows[0];
+    assert_eq!((group.behind, group.by[0].name()), (Behind::Review, "#1".to_owned()));
+}
+
+fn typed(words: &str) -> Remedy {
+    words.split(' ').map(str::to_owned).collect()
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub enum WaitKind {
     Input,
     Question,
     Message,
+    /// A result to approve or to send back
+    Review,
     Failed,
     /// An agent that holds a task and gives no sign
     NoSign,
@@ -76,6 +78,7 @@ impl WaitKind {
             Self::Input => "input",
             Self::Question => "question",
             Self::Message => "message",
+            Self::Review => "review",
             Self::Failed => "failed",
             Self::NoSign => "no sign",
             Self::Untaken => "untaken",
@@ -115,6 +118,7 @@ pub(super) fn all(
     let blocks = counts(groups);
     let mut waits: Vec<Wait> = agents.iter().filter_map(of_agent).collect();
     waits.extend(messages(state, sorted));
+    waits.extend(sorted.in_review.iter().map(in_review));
     waits.extend(
         sorted
             .failed
@@ -182,6 +186,18 @@ fn messages(state: &State, sorted: &Sorted<'_>) -> Vec<Wait> {
         }
     });
     unread.collect()
+}
+
+fn in_review(one: &Numbered<'_>) -> Wait {
+    let named = Named::of(Some(one.number), one.task);
+    let id = one.task.id.as_str();
+    Wait {
+        agent: one.task.claimed_by.clone(),
+        since: one.task.in_review_since(),
+        remedies: vec![typed(&["approve", id]), typed(&["reject", id, "REASON"])],
+        ..Wait::new(WaitKind::Review, named.name(), named.title.clone())
+    }
+    .about(named)
 }
 
 fn failed(one: &Numbered<'_>, blocks: usize) -> Wait {

@@ -225,6 +225,8 @@ pub(crate) fn calls(operation: &str, last: &str) -> Option<Vec<Value>> {
         "attach_artifact" => all(&[json!({"task_id": last, "name": "a.txt", "text": "a"})]),
         "cancel_task" => all(&[json!({"task_id": last}), json!({"task_id": "p1"})]),
         "retry_task" => all(&[json!({"task_id": "p1"}), json!({"scope": "all"})]),
+        "approve_task" => all(&[json!({"task_id": last})]),
+        "reject_task" => all(&[json!({"task_id": last, "reason": "no"})]),
         "reset_tasks" => all(&[json!({"scope": "P1"}), json!({"scope": "all"})]),
         _ => None,
     }

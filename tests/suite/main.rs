@@ -42,6 +42,7 @@ mod questions;
 mod recipes;
 mod recovery;
 mod reservations;
+mod reviews;
 mod rules;
 mod runs;
 mod schemas;

@@ -44,30 +44,101 @@ fn cases() -> u32 {
 enum Step {
     Create(Draft),
     CreateBatch(Vec<Draft>),
-    Register { agent: usize, gpu: bool, max_concurrent: usize },
-    Claim { agent: usize, named: Option<Index>, exclusive: bool, scope: Option<usize> },
-    Start { agent: usize, task: Index, attempt: Given },
-    Complete { agent: usize, task: Index, attempt: Given },
-    Fail { agent: usize, task: Index, attempt: Given, retryable: bool },
-    Release { agent: Option<usize>, task: Index, attempt: Given },
-    Heartbeat { agent: usize, note: bool },
-    Reserve { agent: usize, file: usize, shared: bool, minutes: Option<i64> },
-    Free { agent: usize },
-    Send { from: usize, to: To },
-    Acknowledge { agent: usize, message: Index },
-    Cancel { by: Option<usize>, task: Index, ask_owner: bool },
-    Retry { task: Index },
-    RetryBelow { scope: usize },
+    Register {
+        agent: usize,
+        gpu: bool,
+        max_concurrent: usize,
+    },
+    Claim {
+        agent: usize,
+        named: Option<Index>,
+        exclusive: bool,
+        scope: Option<usize>,
+    },
+    Start {
+        agent: usize,
+        task: Index,
+        attempt: Given,
+    },
+    Complete {
+        agent: usize,
+        task: Index,
+        attempt: Given,
+    },
+    Fail {
+        agent: usize,
+        task: Index,
+        attempt: Given,
+        retryable: bool,
+    },
+    Release {
+        agent: Option<usize>,
+        task: Index,
+        attempt: Given,
+    },
+    Heartbeat {
+        agent: usize,
+        note: bool,
+    },
+    Reserve {
+        agent: usize,
+        file: usize,
+        shared: bool,
+        minutes: Option<i64>,
+    },
+    Free {
+        agent: usize,
+    },
+    Send {
+        from: usize,
+        to: To,
+    },
+    Acknowledge {
+        agent: usize,
+        message: Index,
+    },
+    Cancel {
+        by: Option<usize>,
+        task: Index,
+        ask_owner: bool,
+    },
+    Retry {
+        task: Index,
+    },
+    /// A reviewer, or the person, approves or sends back.
+    Review {
+        by: Option<usize>,
+        task: Index,
+        attempt: Given,
+        approve: bool,
+    },
+    RetryBelow {
+        scope: usize,
+    },
     Discover(Found),
     Find(Sought),
-    Priority { task: Index, priority: u8 },
-    Dependencies { task: Index, on: Vec<usize> },
+    Priority {
+        task: Index,
+        priority: u8,
+    },
+    Dependencies {
+        task: Index,
+        on: Vec<usize>,
+    },
     Pause,
     Resume,
-    Age { minutes: u32 },
-    TimePasses { minutes: i64 },
-    MachineSleeps { minutes: i64 },
-    ProcessDies { agent: usize },
+    Age {
+        minutes: u32,
+    },
+    TimePasses {
+        minutes: i64,
+    },
+    MachineSleeps {
+        minutes: i64,
+    },
+    ProcessDies {
+        agent: usize,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -79,6 +150,7 @@ struct Draft {
     on: Vec<usize>,
     gpu: bool,
     max_attempts: u32,
+    review: Option<&'static str>,
 }
 
 /// A discovery.
@@ -183,12 +255,13 @@ struct Task {
     on: Vec<usize>,
     gpu: bool,
     created: i64,
-    /// Attempts that are over, and when the last of them ended.
+    /// Attempts that are over and those sent back, and when the last of them was.
     over: (usize, i64),
     done: Option<i64>,
     attempt: u32,
     uncounted: u32,
     max_attempts: u32,
+    review: Option<&'static str>,
     not_before: Option<i64>,
     stop_requested: bool,
     attempts: Vec<Attempt>,
@@ -198,6 +271,8 @@ struct Task {
 struct Attempt {
     agent: usize,
     outcome: Option<Outcome>,
+    /// What a reviewer said.
+    approved: Option<bool>,
     acted: bool,
     lease_until: i64,
     stepped: bool,
@@ -223,7 +298,8 @@ fn said(discovery: usize) -> String {
 }
 
 fn unfinished(status: TaskStatus) -> bool {
-    matches!(status, TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress)
+    let is_held = matches!(status, TaskStatus::Claimed | TaskStatus::InProgress);
+    is_held || matches!(status, TaskStatus::Available | TaskStatus::Review)
 }
 
 impl Task {
@@ -260,6 +336,10 @@ impl Model {
 
     fn index(&self, task: &Index) -> usize {
         if self.tasks.is_empty() { 0 } else { task.index(self.tasks.len()) }
+    }
+
+    fn in_review(&self, task: usize) -> bool {
+        self.tasks[task].status == TaskStatus::Review
     }
 
     fn done(&self, task: usize) -> bool {
@@ -456,6 +536,7 @@ impl Model {
                 attempt: 0,
                 uncounted: 0,
                 max_attempts: draft.max_attempts,
+                review: draft.review,
                 not_before: None,
                 stop_requested: false,
                 attempts: Vec::new(),
@@ -493,7 +574,8 @@ impl Model {
             let on_board: Vec<_> =
                 (0..self.tasks.len()).filter(|task| at(self.tasks[*task].path)).collect();
             if let [one] = on_board.as_slice()
-                && (self.is_parent(*one) || unfinished(self.tasks[*one].status))
+                && (self.is_parent(*one)
+                    || unfinished(self.tasks[*one].status) && !self.in_review(*one))
             {
                 return Some(*one);
             }
@@ -579,6 +661,7 @@ impl Model {
         claimed.attempts.push(Attempt {
             agent: number,
             outcome: None,
+            approved: None,
             acted: false,
             lease_until,
             stepped: false,
@@ -612,7 +695,9 @@ impl Model {
     fn note_times(&mut self) {
         let now = self.now;
         for task in &mut self.tasks {
-            let over = task.attempts.iter().filter(|one| one.outcome.is_some()).count();
+            let ended = task.attempts.iter().filter(|one| one.outcome.is_some()).count();
+            let is_rejected = |one: &&Attempt| one.outcome == Some(Outcome::Rejected);
+            let over = ended + task.attempts.iter().filter(is_rejected).count();
             if over != task.over.0 {
                 task.over = (over, now);
             }
@@ -714,10 +799,13 @@ impl Model {
 
     fn empty_handed(&self, number: usize, agent: &Agent, scope: Option<usize>) -> Value {
         let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task));
-        let is_open = |task: &Task| task.open().is_some() || self.unblocked(task);
+        let in_review = |task: &Task| task.status == TaskStatus::Review;
+        let is_open =
+            |task: &Task| task.open().is_some() || self.unblocked(task) || in_review(task);
         let is_own = |task: &Task| task.open().is_some_and(|open| open.agent == number);
-        let is_begun =
-            |task: &Task| task.open().is_some() || self.unblocked(task) && self.delayed(task);
+        let is_begun = |task: &Task| {
+            task.open().is_some() || in_review(task) || self.unblocked(task) && self.delayed(task)
+        };
         let any =
             |wanted: &dyn Fn(&Task) -> bool| leaves.clone().any(|task| wanted(&self.tasks[task]));
         let all = (any(&is_open), any(&is_begun));
@@ -732,6 +820,7 @@ impl Model {
         let held = count(&|task| task.open().is_some());
         let held_by_others = held - count(&is_own);
         let waiting_retry = count(&|task| self.unblocked(task) && self.delayed(task));
+        let reviews = count(&in_review);
         let unmet =
             count(&|task| self.unblocked(task) && !self.delayed(task) && task.gpu && !agent.gpu);
         let blocked = count(&|task| task.status == TaskStatus::Available && !self.unblocked(task));
@@ -743,7 +832,7 @@ impl Model {
         };
         let will_others = (0..self.agents.len()).any(|other| other != number && is_able(other));
         let verdict = |held: usize, (is_anything_open, is_anything_begun): (bool, bool)| {
-            let is_under_way = held + waiting_retry > 0 || ready > unmet;
+            let is_under_way = held + waiting_retry + reviews > 0 || ready > unmet;
             if self.tasks.is_empty() {
                 "empty"
             } else if is_under_way || unmet > 0 && blocked > 0 && (is_anything_begun || will_others)
@@ -767,6 +856,7 @@ impl Model {
         json!({
             "success": false, "verdict": verdict, "blocked": blocked, "waiting_retry": waiting_retry,
             "demands_unmet": unmet, "held": held,
+            "in_review": Some(reviews).filter(|reviews| *reviews > 0),
         })
     }
 
@@ -796,7 +886,7 @@ impl Model {
         let last = known.attempts.len().wrapping_sub(1);
         let own_last = known.attempts.last().is_some_and(|one| one.agent == agent) && matches(last);
         let was_done = known.attempts.last().is_some_and(|one| one.outcome == Some(Outcome::Done));
-        if known.status == TaskStatus::Done && own_last && was_done {
+        if matches!(known.status, TaskStatus::Done | TaskStatus::Review) && own_last && was_done {
             return Ok(json!({"already": true}));
         }
         let mut own = known
@@ -821,10 +911,69 @@ impl Model {
         self.end(task, Outcome::Done);
         let done = &mut self.tasks[task];
         done.attempts[last].outcome = Some(Outcome::Done);
-        done.status = TaskStatus::Done;
         done.not_before = None;
+        if let Some(review) = self.review_of(task) {
+            self.tasks[task].status = TaskStatus::Review;
+            return Ok(json!({"success": true, "already": null, "review": review}));
+        }
+        self.tasks[task].status = TaskStatus::Done;
         self.agents[agent].as_mut().expect("registered").completed += 1;
-        Ok(json!({"success": true, "already": null}))
+        Ok(json!({"success": true, "already": null, "review": null}))
+    }
+
+    /// What the task says of its review, or what it is a part of.
+    fn review_of(&self, task: usize) -> Option<&'static str> {
+        let above = self.above(&self.tasks[task]);
+        [task].into_iter().chain(above).find_map(|task| self.tasks[task].review)
+    }
+
+    fn review(
+        &mut self,
+        by: Option<usize>,
+        task: usize,
+        given: Option<u32>,
+        approve: bool,
+    ) -> Result<Value, &'static str> {
+        if by.is_some_and(|by| self.agents[by].is_none()) {
+            return Err("unknown_agent");
+        }
+        let Some(known) = self.tasks.get(task) else { return Err("unknown_task") };
+        let is_meant = given.is_none_or(|given| given == known.attempt);
+        let last = known.attempts.last();
+        let said = match (known.status, last.and_then(|last| last.approved)) {
+            (TaskStatus::Done, Some(true)) => Some(true),
+            (TaskStatus::Available, Some(false)) => Some(false),
+            _ => None,
+        };
+        if said == Some(approve) && is_meant {
+            return Ok(json!({"already": true}));
+        }
+        match () {
+            () if self.is_parent(task) => return Err("is_parent"),
+            () if known.status != TaskStatus::Review => return Err("wrong_status"),
+            () if !is_meant => return Err("attempt_over"),
+            () => {}
+        }
+        let worker = last.expect("it was completed").agent;
+        if let Some(by) = by {
+            match self.review_of(task) {
+                _ if approve && by == worker => return Err("own_work"),
+                Some("by leader") => return Err("not_reviewer"),
+                _ => {}
+            }
+        }
+        let reviewed = &mut self.tasks[task];
+        let attempt = reviewed.attempts.last_mut().expect("it was completed");
+        attempt.approved = Some(approve);
+        if approve {
+            reviewed.status = TaskStatus::Done;
+            self.agents[worker].as_mut().expect("registered").completed += 1;
+        } else {
+            attempt.outcome = Some(Outcome::Rejected);
+            reviewed.uncounted += 1;
+            reviewed.back_to_queue(None);
+        }
+        Ok(json!({"already": null, "status": self.tasks[task].status}))
     }
 
     /// `all` means everybody who acted within the last day or lives in a process.
@@ -1072,8 +1221,11 @@ impl Model {
         let on: Vec<_> = on.iter().copied().filter(|on| *on < self.tasks.len()).collect();
         self.unfinished(task)?;
         let old = std::mem::replace(&mut self.tasks[task].on, on.clone());
-        let is_held =
-            self.leaves(task).into_iter().chain([task]).any(|one| self.tasks[one].open().is_some());
+        let is_held = self
+            .leaves(task)
+            .into_iter()
+            .chain([task])
+            .any(|one| self.tasks[one].open().is_some() || self.in_review(one));
         let refused = match () {
             () if self.has_cycle() => "dependency_cycle",
             () if is_held && !on.iter().all(|on| self.done(*on)) => "not_ready",
@@ -1102,7 +1254,7 @@ impl Model {
             | Step::Discover(Found { agent, .. })
             | Step::Acknowledge { agent, .. } => Some(*agent),
             Step::Release { agent, .. } => *agent,
-            Step::Cancel { by, .. } => *by,
+            Step::Cancel { by, .. } | Step::Review { by, .. } => *by,
             _ => None,
         }
     }
@@ -1172,6 +1324,10 @@ impl Model {
             Step::Acknowledge { agent, message } => self.acknowledge(*agent, self.letter(message)),
             Step::Cancel { by, task, ask_owner } => self.cancel(*by, self.index(task), *ask_owner),
             Step::Retry { task } => self.retry(self.index(task)),
+            Step::Review { by, task, attempt, approve } => {
+                let task = self.index(task);
+                self.review(*by, task, self.given(task, *attempt), *approve)
+            }
             Step::RetryBelow { scope } => {
                 let inside =
                     (0..self.tasks.len()).filter(|task| self.in_scope(*task, Some(*scope)));
@@ -1226,7 +1382,7 @@ impl Draft {
             "path": self.path.map(|path| PATHS[path]),
             "tags": self.tags.iter().map(|tag| TAGS[*tag]).collect::<Vec<_>>(),
             "context_files": self.files.iter().map(|file| FILES[*file]).collect::<Vec<_>>(),
-            "demands": demands, "max_attempts": self.max_attempts,
+            "demands": demands, "max_attempts": self.max_attempts, "review": self.review,
         })
     }
 }
@@ -1272,6 +1428,8 @@ impl ReferenceStateMachine for Steps {
             3 => (prop::option::weighted(0.2, agent()), task(), any::<bool>())
                 .prop_map(|(by, task, ask_owner)| Step::Cancel { by, task, ask_owner }),
             3 => task().prop_map(|task| Step::Retry { task }),
+            8 => (prop::option::weighted(0.6, agent()), task(), given(), prop::bool::weighted(0.6))
+                .prop_map(|(by, task, attempt, approve)| Step::Review { by, task, attempt, approve }),
             1 => (0..PATHS.len()).prop_map(|scope| Step::RetryBelow { scope }),
             4 => found().prop_map(Step::Discover),
             2 => sought().prop_map(Step::Find),
@@ -1343,8 +1501,14 @@ fn draft() -> impl Strategy<Value = Draft> {
     let on = prop_oneof![2 => Just(Vec::new()), 1 => dependencies()];
     let priority = prop_oneof![3 => Just(5), 1 => 1..=10_u8];
     let files = prop_oneof![1 => Just(Vec::new()), 1 => subsequence((0..FILES.len()).collect::<Vec<_>>(), 1..3)];
-    (path, tags, files, priority, on, prop::bool::weighted(0.25), 1..4_u32).prop_map(
-        |(path, tags, files, priority, on, gpu, max_attempts)| Draft {
+    let review = prop_oneof![
+        3 => Just(None),
+        2 => Just(Some("required")),
+        1 => Just(Some("by leader")),
+        1 => Just(Some("by worker")),
+    ];
+    (path, tags, files, priority, on, prop::bool::weighted(0.25), 1..4_u32, review).prop_map(
+        |(path, tags, files, priority, on, gpu, max_attempts, review)| Draft {
             path,
             tags,
             files,
@@ -1352,6 +1516,7 @@ fn draft() -> impl Strategy<Value = Draft> {
             on,
             gpu,
             max_attempts,
+            review,
         },
     )
 }
@@ -1541,6 +1706,12 @@ fn performed(
             ("cancel_task", json!({"task_id": named(task), "ask_owner": ask_owner}))
         }
         Step::Retry { task } => ("retry_task", json!({"task_id": named(task)})),
+        Step::Review { task, attempt, approve: true, .. } => {
+            ("approve_task", with_attempt(task, attempt, json!({"comment": "good"})))
+        }
+        Step::Review { task, attempt, approve: false, .. } => {
+            ("reject_task", with_attempt(task, attempt, json!({"reason": "bad"})))
+        }
         Step::RetryBelow { scope } => ("retry_task", json!({"scope": PATHS[*scope]})),
         Step::Discover(Found { about, tag, file, supersedes, .. }) => {
             let number = model.discoveries.len() - created(1);

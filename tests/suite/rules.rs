@@ -13,6 +13,7 @@ mod identity;
 mod invariants;
 mod leases;
 mod past;
+mod reviews;
 mod several_plans;
 
 use callboard::ops::Fetched;
@@ -32,13 +33,13 @@ fn one_of_each(status: &str) -> World {
         .agent_with("lead", json!({"role": "leader"}))
         .agent("other")
         .agent("a1")
-        .task("t");
+        .task_with("t", json!({"review": Some("required").filter(|_| status == "review")}));
     if !matches!(status, "available" | "obsolete") {
         world.claim("a1", "t");
     }
     match status {
         "in_progress" => drop(world.call("start_task", json!({"task_id": "t"}))),
-        "done" => drop(world.complete("a1", "t")),
+        "done" | "review" => drop(world.complete("a1", "t")),
         "failed" => drop(
             world.call("fail_task", json!({"task_id": "t", "error": "broken", "retryable": false})),
         ),
@@ -94,6 +95,27 @@ const MACHINE: &[(&str, &str, &str, &str)] = &[
     ("in_progress", "retry_task", "lead", "!wrong_status"),
     ("in_progress", "update_task", "a1", "in_progress"),
     ("in_progress", "update_task", "other", "!held_by_other"),
+    ("review", "claim_task", "a1", "!wrong_status"),
+    ("review", "start_task", "a1", "!not_held"),
+    ("review", "complete_task", "a1", "review"),
+    ("review", "complete_task", "other", "!not_held"),
+    ("review", "fail_task", "a1", "!not_held"),
+    ("review", "release_task", "a1", "!not_held"),
+    ("review", "release_task", "lead", "!not_held"),
+    ("review", "cancel_task", "lead", "cancelled"),
+    ("review", "cancel_task", "a1", "!not_leader"),
+    ("review", "retry_task", "lead", "!wrong_status"),
+    ("review", "update_task", "lead", "review"),
+    ("review", "update_task", "a1", "!not_held"),
+    ("review", "approve_task", "other", "done"),
+    ("review", "approve_task", "a1", "!own_work"),
+    ("review", "reject_task", "other", "available"),
+    ("available", "approve_task", "lead", "!wrong_status"),
+    ("claimed", "approve_task", "lead", "!wrong_status"),
+    ("in_progress", "reject_task", "lead", "!wrong_status"),
+    ("done", "approve_task", "lead", "!wrong_status"),
+    ("failed", "reject_task", "lead", "!wrong_status"),
+    ("cancelled", "approve_task", "lead", "!wrong_status"),
     ("done", "claim_task", "a1", "!wrong_status"),
     ("done", "start_task", "a1", "!not_held"),
     ("done", "complete_task", "a1", "done"),
@@ -134,6 +156,7 @@ fn every_status_takes_or_refuses_every_operation_as_the_table_says() {
             "complete_task" => arguments["output"] = json!("made"),
             "fail_task" => arguments["error"] = json!("broken"),
             "update_task" => arguments["priority"] = json!(2),
+            "reject_task" => arguments["reason"] = json!("broken"),
             _ => {}
         }
         let seq = world.state.seq();

@@ -80,6 +80,10 @@ struct Ledger {
     runs: BTreeSet<String>,
     /// For each ended run: who was told so, and how it ended.
     ended: BTreeMap<String, String>,
+    /// Results that wait or waited for a reviewer, by task and attempt.
+    delivered: BTreeMap<(String, u64), String>,
+    approved: BTreeSet<String>,
+    rejected: BTreeSet<(String, u64)>,
     /// Newest checkpoint that somebody was told of, and the steps in it.
     saved: BTreeMap<u64, u64>,
 }
@@ -94,6 +98,8 @@ struct Counts {
     unknown: u64,
     repeated: u64,
     completed: u64,
+    approved: u64,
+    rejected: u64,
     reset: u64,
     runs: u64,
     told: u64,
@@ -272,8 +278,9 @@ impl Simulation {
             Some((holder, task, attempt)) if !self.dice.one_in(8) => (holder, task, attempt),
             _ => (agent.to_owned(), any.clone(), 1),
         };
-        let (name, arguments) = match self.dice.below(56) {
+        let (name, arguments) = match self.dice.below(62) {
             40..=55 => self.invent_run(),
+            56..=61 => self.invent_review(),
             0..=4 => ("create_task", self.draft(&known)),
             5 => {
                 let drafts: Vec<_> = (0..2).map(|_| self.draft(&known)).map(without_key).collect();
@@ -344,6 +351,21 @@ impl Simulation {
         Ask { name, arguments }
     }
 
+    /// The same, for reviews: by the person, or by an agent, which may have done the work itself.
+    fn invent_review(&mut self) -> (&'static str, Value) {
+        let known: Vec<_> = self.ledger.delivered.keys().rev().cloned().collect();
+        let (task, attempt) = self.dice.pick(&known).cloned().unwrap_or(("t0".to_owned(), 1));
+        let mut call = json!({"task_id": task, "attempt": attempt});
+        if self.dice.one_in(3) {
+            call["agent_id"] = AGENTS[self.dice.below(AGENTS.len())].into();
+        }
+        if self.dice.one_in(3) {
+            ("reject_task", with(call, json!({"reason": "it is not done"})))
+        } else {
+            ("approve_task", call)
+        }
+    }
+
     /// The same, for runs and checkpoints.
     fn invent_run(&mut self) -> (&'static str, Value) {
         let agent = AGENTS[self.dice.below(AGENTS.len())];
@@ -403,6 +425,9 @@ impl Simulation {
         }
         if let Some(dependency) = self.dice.pick(known).cloned().filter(|_| self.dice.one_in(3)) {
             draft["dependencies"] = json!([dependency]);
+        }
+        if self.dice.one_in(3) {
+            draft["review"] = json!(["required", "required", "by leader"][self.dice.below(3)]);
         }
         if self.dice.one_in(5) {
             draft["path"] = json!(PATHS[self.dice.below(PATHS.len())]);
@@ -477,6 +502,7 @@ impl Simulation {
         for id in &self.just_reset {
             self.done.remove(id);
             self.ledger.completed.remove(id.as_str());
+            self.ledger.approved.remove(id.as_str());
         }
     }
 
@@ -592,6 +618,22 @@ impl Simulation {
                         self.holding.push(held);
                     }
                 }
+            }
+            "complete_task" if reply.get("review").is_some() => {
+                let task = text(&ask.arguments["task_id"]);
+                let attempt = ask.arguments["attempt"].as_u64().unwrap();
+                let output = text(&ask.arguments["output"]);
+                self.ledger.delivered.insert((task, attempt), output);
+                self.drop_holding(ask);
+            }
+            "approve_task" => {
+                self.counts.approved += 1;
+                self.ledger.approved.insert(text(&ask.arguments["task_id"]));
+            }
+            "reject_task" => {
+                self.counts.rejected += 1;
+                let attempt = ask.arguments["attempt"].as_u64().unwrap();
+                self.ledger.rejected.insert((text(&ask.arguments["task_id"]), attempt));
             }
             "complete_task" => {
                 self.counts.completed += 1;
@@ -732,6 +774,7 @@ impl Simulation {
             );
             assert_eq!(u64::from(task.attempt), *attempt, "{id}");
         }
+        Self::verify_reviews(ledger, state, &status);
         for (id, attempt) in &ledger.failed {
             let Some(task) = state.task(&TaskId::trusted(id.as_str())) else { continue };
             let kept = task.attempts.iter().find(|one| u64::from(one.number) == *attempt);
@@ -789,6 +832,40 @@ impl Simulation {
         }
     }
 
+    /// What was approved is done, what was sent back says so, and no result that a reviewer had is
+    /// lost, whoever died since.
+    fn verify_reviews(ledger: &Ledger, state: &State, status: &dyn Fn(&str) -> Option<TaskStatus>) {
+        for id in &ledger.approved {
+            assert_eq!(status(id), Some(TaskStatus::Done), "{id} was acknowledged as approved");
+        }
+        let kept = |id: &str, attempt: u64| {
+            let task = state.task(&TaskId::trusted(id))?;
+            let kept = task.attempts.iter().find(|one| u64::from(one.number) == attempt)?;
+            Some((task.clone(), kept.clone()))
+        };
+        for (id, attempt) in &ledger.rejected {
+            let outcome = kept(id, *attempt).map(|(_, kept)| kept.outcome);
+            assert!(
+                outcome.is_none_or(|outcome| outcome == Some(Outcome::Rejected)),
+                "attempt {attempt} of {id} was sent back and is {outcome:?}"
+            );
+        }
+        for ((id, attempt), output) in &ledger.delivered {
+            let Some((task, kept)) = kept(id, *attempt) else { continue };
+            assert!(
+                matches!(kept.outcome, Some(Outcome::Done | Outcome::Rejected)),
+                "attempt {attempt} of {id} was completed and is {:?}",
+                kept.outcome
+            );
+            let own = kept.late_result.as_ref().or(task.result.as_ref());
+            let own = own.and_then(|result| result.output.as_ref());
+            assert!(
+                own == Some(output) || task.was_reset_since(&kept),
+                "what attempt {attempt} of {id} made is lost"
+            );
+        }
+    }
+
     /// Repeats all calls of unknown outcome, without further faults.
     fn settle(&mut self) {
         for again in std::mem::take(&mut self.unsure) {
@@ -822,6 +899,11 @@ impl Simulation {
         for recorded in &events {
             let text = serde_json::to_string(recorded).unwrap();
             self.trace.update(&text);
+            if let Event::Claimed { task, .. } = &recorded.event {
+                let claimed = replayed.task(task).unwrap();
+                let waits = replayed.waits_for(claimed).next();
+                assert_eq!(waits, None, "{task} was claimed before what it waits for was done");
+            }
             let read: Recorded = serde_json::from_str(&text).unwrap();
             replayed.apply(&read).unwrap();
             replayed.settle();
@@ -840,7 +922,8 @@ impl Simulation {
                         "attempt {attempt} of {task}, again"
                     );
                 }
-                Event::Completed { task, .. } => {
+                Event::Completed { task, review: false, .. }
+                | Event::Reviewed { task, approved: true, .. } => {
                     assert!(completions.insert(task), "{task} was completed twice")
                 }
                 Event::TasksReset { tasks } => completions.retain(|task| !tasks.contains(task)),
@@ -927,6 +1010,8 @@ fn add(total: &mut Counts, one: Counts) {
     total.unknown += one.unknown;
     total.repeated += one.repeated;
     total.completed += one.completed;
+    total.approved += one.approved;
+    total.rejected += one.rejected;
     total.reset += one.reset;
     total.runs += one.runs;
     total.told += one.told;
@@ -980,5 +1065,6 @@ fn whatever_breaks_what_was_acknowledged_stays_and_replicas_agree() {
                 && total.completed > 0
                 && total.reset > 0
     );
+    assert!(only.is_some() || total.approved > 0 && total.rejected > 0);
     assert!(only.is_some() || total.runs > 0 && total.told > 0 && total.steps_of_clock > 0);
 }

@@ -513,12 +513,8 @@ impl World {
 
     fn check_agents_counters(&self) {
         for agent in self.state.agents() {
-            let done = self
-                .past
-                .0
-                .iter()
-                .filter(|one| self.ended_by(one, "completed") == Some(&agent.id))
-                .count();
+            let done =
+                self.past.0.iter().filter(|one| self.finished_by(one) == Some(&agent.id)).count();
             let failed = self
                 .past
                 .0
@@ -545,6 +541,23 @@ impl World {
     /// The agent that ended a task: only an agent itself completes and fails its tasks.
     fn ended_by<'a>(&self, recorded: &'a Recorded, kind: &str) -> Option<&'a AgentId> {
         recorded.actor.as_ref().filter(|_| recorded.event.kind() == kind)
+    }
+
+    /// The agent whose work is done by the event: the one that completed it, and if a reviewer
+    /// approved it, the one of the last claim before.
+    fn finished_by<'a>(&'a self, recorded: &'a Recorded) -> Option<&'a AgentId> {
+        match &recorded.event {
+            Event::Completed { review: true, .. } => None,
+            Event::Completed { .. } => recorded.actor.as_ref(),
+            Event::Reviewed { task: reviewed, approved: true, .. } => {
+                let before = self.past.0.iter().rev().skip_while(|one| one.seq >= recorded.seq);
+                before.into_iter().find_map(|one| match &one.event {
+                    Event::Claimed { task, agent, .. } if task == reviewed => Some(agent),
+                    _ => None,
+                })
+            }
+            _ => None,
+        }
     }
 
     pub(crate) fn read(&self, id: &str) -> Task {

@@ -120,6 +120,7 @@ fn new_task(number: usize, chance: &mut Chance) -> NewTask {
         timeout_seconds: None,
         silent_minutes: None,
         estimated_minutes: None,
+        review: None,
         run: None,
     }
 }

@@ -197,8 +197,12 @@ fn counts(scene: &Scene) -> String {
     let state = &scene.state;
     let done = state.count(TaskStatus::Done) as u64 + state.board().archived.done;
     let claims = if state.board().paused.is_some() { "; claims are paused" } else { "" };
+    let review = match state.in_review_count() {
+        0 => String::new(),
+        count => format!(", {count} in review"),
+    };
     format!(
-        "tasks: {} ready, {} in work, {done} done{claims}",
+        "tasks: {} ready, {} in work{review}, {done} done{claims}",
         state.ready_count(),
         state.held_count()
     )

@@ -109,8 +109,17 @@ fn told(event: &Event) -> Told {
             ("claimed", Tone::Busy, format!("{task}, attempt {attempt}{}", at(place)))
         }
         Event::Started { task } => ("started", Tone::Busy, task.to_string()),
+        Event::Completed { task, result, review: true, .. } => {
+            ("to review", Tone::Busy, about(task, result.output.as_deref()))
+        }
         Event::Completed { task, result, .. } => {
             ("completed", Tone::Good, about(task, result.output.as_deref()))
+        }
+        Event::Reviewed { task, approved: true, comment } => {
+            ("approved", Tone::Good, about(task, comment.as_deref()))
+        }
+        Event::Reviewed { task, comment, .. } => {
+            ("sent back", Tone::Bad, about(task, comment.as_deref()))
         }
         Event::LateResultKept { task, attempt, .. } => {
             ("kept", Tone::Over, format!("the late result of {task}, attempt {attempt}"))

@@ -58,7 +58,7 @@ const KEPT: [(&str, &str); 5] = [
 
 fn word(status: TaskStatus) -> &'static str {
     match status {
-        TaskStatus::Claimed | TaskStatus::InProgress => "In Progress",
+        TaskStatus::Claimed | TaskStatus::InProgress | TaskStatus::Review => "In Progress",
         TaskStatus::Done => "Done",
         // What is called off lies in the archive, whatever its status.
         TaskStatus::Available

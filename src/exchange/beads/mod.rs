@@ -36,7 +36,7 @@ const OWN: [&str; 7] = ["id", "title", "description", "design", "status", status
 fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Available => "open",
-        TaskStatus::Claimed | TaskStatus::InProgress => "in_progress",
+        TaskStatus::Claimed | TaskStatus::InProgress | TaskStatus::Review => "in_progress",
         TaskStatus::Failed => "blocked",
         TaskStatus::Done | TaskStatus::Cancelled | TaskStatus::Obsolete => "closed",
     }

@@ -52,5 +52,8 @@ const OWN: [&str; 26] = [
 ];
 
 pub(super) fn word(status: TaskStatus) -> &'static str {
-    status.as_str()
+    match status {
+        TaskStatus::Review => TaskStatus::InProgress.as_str(),
+        other => other.as_str(),
+    }
 }

@@ -50,6 +50,7 @@ fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Available => "pending",
         TaskStatus::Claimed | TaskStatus::InProgress => "in-progress",
+        TaskStatus::Review => "review",
         TaskStatus::Done => "done",
         TaskStatus::Failed => "blocked",
         TaskStatus::Cancelled | TaskStatus::Obsolete => "cancelled",

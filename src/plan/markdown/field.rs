@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 
 use super::super::{files, is_something, list, minutes, priority, stated};
 use crate::state::plan::{Named, Names};
+use crate::state::review::Review;
 
 static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
-        r"(?i)^\s*(\**)(depends(?:[ _]on)?|dependenc(?:y|ies)|after|blocked[ _]by|priority|estimate|files|hints|tags|status|metadata)(\**)\s*:(.*)$",
+        r"(?i)^\s*(\**)(depends(?:[ _]on)?|dependenc(?:y|ies)|after|blocked[ _]by|priority|estimate|review|files|hints|tags|status|metadata)(\**)\s*:(.*)$",
     )
     .ok()
 });
@@ -61,7 +62,7 @@ pub(super) fn other(line: &str) -> Option<&str> {
 }
 
 pub(super) fn is_list(name: &str) -> bool {
-    !matches!(name, "priority" | "estimate" | "status" | "hints" | "metadata")
+    !matches!(name, "priority" | "estimate" | "review" | "status" | "hints" | "metadata")
 }
 
 pub(super) fn is_dependency(name: &str) -> bool {
@@ -90,6 +91,7 @@ pub(super) fn fits(known: &Names, name: &str, value: &str) -> bool {
         "status" => stated(value).is_some(),
         "priority" => priority(value).is_some(),
         "estimate" => minutes(value).is_some(),
+        "review" => Review::read(value).is_some(),
         "metadata" => serde_json::from_str::<Map<String, Value>>(value).is_ok(),
         "files" => files(value).iter().all(|file| !file.contains(char::is_whitespace)),
         name if is_ambiguous(name) => {

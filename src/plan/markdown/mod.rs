@@ -13,6 +13,7 @@ use super::{
     Draft, Found, Given, files, is_something, limit, list, named_file, path_and_title, says_none,
 };
 use crate::state::plan::{Item, Problem, Remark, Skipped, Stated, one_line, shortened};
+use crate::state::review::Review;
 use entry::{Mark, mark, trimmed};
 pub(super) use field::field;
 use field::{continues, fits, is_ambiguous, is_dependency, is_left_open, is_list};
@@ -39,6 +40,7 @@ pub(super) fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Pro
         skipped: Vec::new(),
         remarks: Vec::new(),
         title: None,
+        review: None,
         begun: None,
         columns: Vec::new(),
         after_gap: true,
@@ -54,8 +56,8 @@ pub(super) fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Pro
         });
     }
     reading.skipped.sort_by_key(|one| one.line);
-    let Reading { title, drafts, skipped, remarks, .. } = reading;
-    Ok(Found { title, drafts, skipped, remarks, ..Found::default() })
+    let Reading { title, review, drafts, skipped, remarks, .. } = reading;
+    Ok(Found { title, review, drafts, skipped, remarks, ..Found::default() })
 }
 
 /// Marked lines for each item that a plan may have. More are not looked at one by one.
@@ -70,6 +72,7 @@ struct Reading<'a, 't> {
     skipped: Vec<Skipped>,
     remarks: Vec<Remark>,
     title: Option<String>,
+    review: Option<Review>,
     /// A field whose values follow.
     begun: Option<Begun>,
     /// Names of the table's columns.
@@ -459,15 +462,23 @@ impl<'t> Reading<'_, 't> {
         if is_list(name) {
             return self.extend(name, if name == "files" { files(value) } else { list(value) });
         }
-        let Some(number) = self.owner() else { return };
+        let Some(number) = self.owner() else { return self.set_of_plan(name, value) };
         let draft = &mut self.drafts[number];
         let given = Given { text: value.to_owned(), line };
         match name {
             "priority" => draft.priority = Some(given),
             "status" => draft.status = Some(given),
             "estimate" => draft.estimate = Some(given),
+            "review" => draft.review = Some(given),
             "metadata" => draft.item.metadata = serde_json::from_str(value).unwrap_or_default(),
             _ => draft.item.hints = Some(value.to_owned()).filter(|hints| !hints.is_empty()),
+        }
+    }
+
+    /// Reads a field of the whole plan, which stands before all items.
+    fn set_of_plan(&mut self, name: &str, value: &str) {
+        if name == "review" && self.drafts.is_empty() {
+            self.review = Review::read(value);
         }
     }
 

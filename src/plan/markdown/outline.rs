@@ -500,7 +500,7 @@ impl<'t> Reading<'_, 't> {
 
     fn is_for_items(&self, line: &str) -> bool {
         field(line).is_some_and(|(name, value)| match name.as_str() {
-            "priority" | "estimate" => field::fits(&self.names, &name, value),
+            "priority" | "estimate" | "review" => field::fits(&self.names, &name, value),
             "status" => stated(value).is_some(),
             name => {
                 is_dependency(name)

@@ -13,6 +13,7 @@ use super::{bom, files, list, parse, parse_with, path_and_title};
 use crate::state::State;
 use crate::state::id::TaskId;
 use crate::state::plan::{Import, Item, KeptText, Matched, Plan, Stated, one_line};
+use crate::state::review::Review;
 use crate::state::task::{Context, DEFAULT_PRIORITY, Task, TaskStatus};
 use page::Page;
 
@@ -91,6 +92,10 @@ impl<'t> Writing<'_, 't> {
         }
         if item.estimated_minutes != task.estimated_minutes {
             changed.extend([line("estimate", export::estimate(task))]);
+        }
+        if item.further.trials.review != task.review {
+            let review = task.review.unwrap_or(Review::Unsaid);
+            changed.extend([line("review", review.to_string())]);
         }
         if item.files != context.files {
             changed.insert("files".to_owned(), export::listed(&context.files, files));
@@ -325,7 +330,10 @@ fn says(item: &Item, task: &Task, context: &Context) -> bool {
 
 fn stated(status: TaskStatus) -> Stated {
     match status {
-        TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => Stated::Open,
+        TaskStatus::Available
+        | TaskStatus::Claimed
+        | TaskStatus::InProgress
+        | TaskStatus::Review => Stated::Open,
         TaskStatus::Done => Stated::Done,
         TaskStatus::Failed => Stated::Failed,
         TaskStatus::Cancelled => Stated::Cancelled,

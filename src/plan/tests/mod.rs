@@ -669,7 +669,7 @@ fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
     let tasks = state.in_file_order(state.tasks());
     let title = plan.title.as_deref();
     let json = serde_json::to_string(&to_json(title, &tasks)).expect("JSON");
-    let texts = [to_markdown(title, &tasks), json];
+    let texts = [to_markdown(title, None, &tasks), json];
     Some((state, texts))
 }
 

@@ -280,7 +280,7 @@ fn any_plan_comes_back_as_it_was_and_any_change_of_it_is_no_news() {
             let text = rewritten(&state, &kept, &Import::default());
             own += usize::from(text.is_some());
             let tasks = state.in_file_order(state.tasks());
-            let shown = text.unwrap_or_else(|| to_markdown(None, &tasks));
+            let shown = text.unwrap_or_else(|| to_markdown(None, None, &tasks));
             is_no_news(&state, &shown);
         }
     }

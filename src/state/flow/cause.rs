@@ -14,6 +14,8 @@ pub enum Obstacle {
     Gone,
     /// Itself: it is in a cycle or waits for one
     Cycle,
+    /// A task whose result waits for a reviewer
+    Review,
     /// A task that an agent holds
     Work,
     /// A task that waits for its time
@@ -72,6 +74,7 @@ impl<'s> Flow<'s> {
         let task = self.tasks.get(node as usize).filter(|_| self.ends[node as usize] == node)?;
         let obstacle = match task.status {
             TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete => Obstacle::Ended,
+            TaskStatus::Review => Obstacle::Review,
             TaskStatus::Claimed | TaskStatus::InProgress => Obstacle::Work,
             TaskStatus::Available if self.state.is_ready(&task.id) => Obstacle::Queue,
             TaskStatus::Available if !self.state.is_blocked(task) => Obstacle::Delay,

@@ -26,7 +26,8 @@ impl State {
         let is_due = |task: &&Arc<Task>| {
             let is_left = task.leaves_plan()
                 && !matches!(task.status, TaskStatus::Done | TaskStatus::Obsolete);
-            !task.status.is_held() && (is_left || put_off_text(task.planned.as_deref()).is_some())
+            !task.status.is_in_work()
+                && (is_left || put_off_text(task.planned.as_deref()).is_some())
         };
         let due: BTreeSet<TaskId> = changed.filter(is_due).map(|task| task.id.clone()).collect();
         for id in due {
@@ -79,14 +80,15 @@ pub(in crate::state) fn leave_plan(task: &mut Task, known_again: bool, at: Times
     }
 }
 
-/// Takes a held task out of the plan and leaves it to its holder. `new` has the words that replace
+/// Takes a task in work out of the plan and leaves it to its holder or reviewer. `new` has the words that replace
 /// its own.
 pub(in crate::state) fn leave_to_holder(task: &mut Task, new: Option<&TaskId>, at: Timestamp) {
     let Some(planned) = task.planned.take() else { return };
     let pending = Some(Box::new(Pending { leaves: true, ..Pending::default() }));
     task.left_plan = Some(Arc::new(Planned { pending, ..Planned::clone(&planned) }));
     task.parent = None;
-    if task.stop_requested.as_ref().is_some_and(|request| request.cancel) {
+    let is_cancelled = task.stop_requested.as_ref().is_some_and(|request| request.cancel);
+    if is_cancelled || !task.status.is_held() {
         return;
     }
     let reason = match new {

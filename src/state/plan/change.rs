@@ -7,6 +7,7 @@ use super::words::words;
 use crate::state::agent::Demands;
 use crate::state::event::{NewTask, PlanChange, Replanned, TaskChange};
 use crate::state::id::TaskId;
+use crate::state::review::Review;
 use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, Pending, Planned, Task, TaskStatus};
 
 impl Delta<'_> {
@@ -44,6 +45,7 @@ impl Delta<'_> {
             timeout_seconds: None,
             silent_minutes: None,
             estimated_minutes: item.estimated_minutes,
+            review: None,
             run: None,
         };
         item.further.trials.give_to(&mut new);
@@ -77,7 +79,7 @@ impl Delta<'_> {
         if retitled || respelled {
             change.title = Some(item.title.clone());
         }
-        let stays_held = task.status.is_held() && becomes.is_none();
+        let stays_held = task.status.is_in_work() && becomes.is_none();
         if rewritten || (retitled || respelled) && task.title.as_deref() == Some(&*task.description)
         {
             change.description =
@@ -100,6 +102,9 @@ impl Delta<'_> {
                 (estimate, _) => estimate,
             };
             item.further.trials.change(task, &mut change);
+            if item.further.trials.review.is_none() && task.review.is_some() && was_planned() {
+                change.review = Some(Review::Unsaid);
+            }
         }
         let is_ended = item.status == Stated::Done || item.status.is_called_off();
         planned.ticked = is_ended && self.parts[number].is_empty() && stays_held;
@@ -193,7 +198,7 @@ impl Delta<'_> {
         if !self.parts[number].is_empty() || others {
             // What was done under other words is not done again when the parts are gone.
             let is_other = other_words && was_done;
-            return (task.status.is_held() || is_other).then_some(TaskStatus::Available);
+            return (task.status.is_in_work() || is_other).then_some(TaskStatus::Available);
         }
         let is_over = !task.status.is_unfinished();
         let before = origin(task);
@@ -203,7 +208,7 @@ impl Delta<'_> {
             || before.is_some_and(|before| before.off && stated == Stated::Open);
         match task.status {
             TaskStatus::Done => None,
-            status if status.is_held() => None,
+            status if status.is_in_work() => None,
             TaskStatus::Available if stated_done && !had_parts && self.is_reset(task) => None,
             _ if stated_done => Some(TaskStatus::Done),
             TaskStatus::Cancelled | TaskStatus::Obsolete if stated.is_called_off() => None,

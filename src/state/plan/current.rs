@@ -26,7 +26,7 @@ impl State {
             let ticked = task.planned.as_ref().is_some_and(|planned| planned.ticked);
             // A reset after the import overrules what the plan says.
             let was_reset = task.reset_at.is_some_and(|at| at >= current.imported_at);
-            let is_open = task.status != TaskStatus::Done && !task.status.is_held();
+            let is_open = task.status != TaskStatus::Done && !task.status.is_in_work();
             ticked && !was_reset && is_open && task.plan_name() == Some(current.name())
         };
         !self.tasks().any(is_due)
@@ -96,7 +96,7 @@ impl State {
     /// until its attempt ends.
     pub fn without_plan(&self, plan: &PlanVersion) -> Event {
         let (leaving, removed): (Vec<_>, Vec<_>) =
-            self.items_of(plan.name()).partition(|task| task.status.is_held());
+            self.items_of(plan.name()).partition(|task| task.status.is_in_work());
         let ids = |tasks: Vec<&Arc<Task>>| tasks.into_iter().map(|task| task.id.clone()).collect();
         Event::PlanImported {
             plan: PlanVersion { removed: true, items: 0, was: None, ..plan.clone() },

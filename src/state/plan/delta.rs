@@ -122,7 +122,7 @@ impl<'a> Delta<'a> {
         if self.before[item].is_some_and(|before| before.id == task.id) {
             return Ok(());
         }
-        let is_held = self.before[item].is_some_and(|before| before.status.is_held());
+        let is_held = self.before[item].is_some_and(|before| before.status.is_in_work());
         match () {
             () if task.status != TaskStatus::Done => {
                 return Err(format!("that task is {}, not done", task.status));
@@ -132,7 +132,8 @@ impl<'a> Delta<'a> {
             }
             () if is_held => {
                 return Err(
-                    "an agent holds the item's task; try again when it is released".to_owned()
+                    "an agent or a reviewer has the item's task; try again when it is free"
+                        .to_owned(),
                 );
             }
             () if !self.parts[item].is_empty() => {
@@ -219,7 +220,7 @@ impl<'a> Delta<'a> {
         let there: HashSet<&TaskId> = self.before.iter().flatten().map(|task| &task.id).collect();
         let gone =
             self.own_tasks().filter(|task| task.planned.is_some() && !there.contains(&task.id));
-        let (leaving, removed): (Vec<_>, Vec<_>) = gone.partition(|task| task.status.is_held());
+        let (leaving, removed): (Vec<_>, Vec<_>) = gone.partition(|task| task.status.is_in_work());
         let ids = |tasks: Vec<&Arc<Task>>| tasks.into_iter().map(|task| task.id.clone()).collect();
         let mut reworded: Vec<(usize, &'a Arc<Task>)> =
             self.reworded.iter().map(|(item, task)| (*item, *task)).collect();
@@ -240,6 +241,7 @@ impl<'a> Delta<'a> {
                 .filter(|current| current.name != self.import.name)
                 .map(|current| current.name().to_owned()),
             parallel: self.import.parallel,
+            review: plan.review,
             removed: false,
             sha256: plan.sha256.clone(),
             prev_sha256,

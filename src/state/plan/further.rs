@@ -10,6 +10,7 @@ use crate::state::agent::Demands;
 use crate::state::brought::{Brought, Past};
 use crate::state::event::{NewTask, Replanned, TaskChange};
 use crate::state::id::TaskId;
+use crate::state::review::Review;
 use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Task, TaskStatus};
 
 /// Settings and the past of an item.
@@ -27,6 +28,9 @@ pub struct Trials {
     pub max_attempts: Option<u32>,
     pub timeout_seconds: Option<u32>,
     pub demands: Option<Demands>,
+    // Left out of the hash where nothing is said, as boards have it from before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
 }
 
 impl Trials {
@@ -39,6 +43,7 @@ impl Trials {
         new.max_attempts = self.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
         new.timeout_seconds = self.timeout_seconds;
         new.demands = self.demands.clone().unwrap_or_default();
+        new.review = self.review;
     }
 
     /// The same settings as the task has them.
@@ -47,6 +52,7 @@ impl Trials {
             max_attempts: self.max_attempts.map(|_| task.max_attempts),
             timeout_seconds: self.timeout_seconds.and(task.timeout_seconds),
             demands: self.demands.as_ref().map(|_| Demands::clone(&task.demands)),
+            review: task.review,
         }
     }
 
@@ -55,6 +61,7 @@ impl Trials {
         change.max_attempts = self.max_attempts.filter(|most| *most != task.max_attempts);
         change.timeout_seconds =
             self.timeout_seconds.filter(|seconds| Some(*seconds) != task.timeout_seconds);
+        change.review = self.review.filter(|review| Some(*review) != task.review);
         change.demands = self.demands.clone().filter(|demands| *demands != *task.demands);
     }
 }

@@ -8,6 +8,7 @@ use super::further::Further;
 use crate::state::brought::Brought;
 use crate::state::document::PlanVersion;
 use crate::state::id::TaskId;
+use crate::state::review::Review;
 use crate::state::task::Source;
 use crate::state::task::UNNAMED;
 
@@ -26,6 +27,8 @@ pub struct Plan {
     pub brings: Brought,
     /// Fields of the whole that callboard does not know.
     pub metadata: Map<String, Value>,
+    /// Review of its tasks that say nothing else.
+    pub review: Option<Review>,
     /// Items that wait for another because their headings count: the later one, then the one
     /// before it.
     pub order: Vec<(usize, usize)>,

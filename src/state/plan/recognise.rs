@@ -76,7 +76,7 @@ impl<'a> Delta<'a> {
     fn reword(&mut self, item: usize, task: &'a Arc<Task>) {
         let is_group = !self.parts[item].is_empty() && self.state.is_parent(&task.id);
         match task.status {
-            status if status.is_held() => drop(self.waits_for.insert(item, task)),
+            status if status.is_in_work() => drop(self.waits_for.insert(item, task)),
             TaskStatus::Done if !is_group => drop(self.reworded.insert(item, task)),
             _ => {
                 self.taken.insert(&task.id);

@@ -173,7 +173,7 @@ impl<'a> Delta<'a> {
         } else {
             let unfinished = |held: bool| {
                 let wanted = move |known: &&Known<'a>| {
-                    known.task.status.is_unfinished() && known.task.status.is_held() == held
+                    known.task.status.is_unfinished() && known.task.status.is_in_work() == held
                 };
                 left.iter().filter(wanted)
             };

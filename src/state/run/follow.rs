@@ -45,6 +45,7 @@ impl Run {
             timeout_seconds: None,
             silent_minutes: None,
             estimated_minutes: None,
+            review: None,
             run: Some(Box::new(self)),
         }
     }

@@ -60,6 +60,7 @@ pub fn outcome_name(outcome: Outcome) -> &'static str {
         Outcome::Expired => "expired",
         Outcome::Released => "released",
         Outcome::Cancelled => "cancelled",
+        Outcome::Rejected => "rejected",
     }
 }
 

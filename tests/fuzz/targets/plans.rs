@@ -50,7 +50,7 @@ fuzz_target!(|input: &str| {
     let tasks = state.in_file_order(state.tasks());
     let title = plan.title.as_deref();
     let exported = [
-        plan::to_markdown(title, &tasks),
+        plan::to_markdown(title, None, &tasks),
         serde_json::to_string(&plan::to_json(title, &tasks)).unwrap(),
     ];
     for text in exported {

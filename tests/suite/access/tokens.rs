@@ -149,7 +149,7 @@ fn workers_work_and_do_not_lead() {
             refused(&server, &worker, "apply_batch", batch, "batch_item");
         }
     }
-    for nobody in ["cancel_task", "retry_task", "update_task"] {
+    for nobody in ["cancel_task", "retry_task", "update_task", "approve_task"] {
         refused(&server, &worker, nobody, json!({"task_id": "t2"}), "agent_missing");
     }
     refused(

@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -515,4 +516,47 @@ fn an_export_goes_where_the_system_would_put_it_and_help_names_what_can_be_compa
         help.contains("task-master") && !help.contains("  markdown") && !help.contains("  json"),
         "{help}"
     );
+}
+
+#[test]
+fn a_task_in_review_has_the_word_for_it_or_is_in_progress() {
+    let board = Board::new();
+    reply(
+        &board,
+        &["plan", "import", &write(&board, "plan.md", "- [ ] Lexer\n").display().to_string()],
+    );
+    let tasks = board.cli_ok("get_all_tasks", json!({}));
+    let id = tasks["tasks"][0]["id"].as_str().unwrap().to_owned();
+    board.cli_ok("update_task", json!({"task_id": id, "review": "by leader"}));
+    board.cli_ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
+    board.cli_ok("claim_task", json!({"agent_id": "a"}));
+    board.cli_ok("complete_task", json!({"agent_id": "a", "task_id": id, "output": "made"}));
+    for (format, word) in [
+        ("option-a", "\"status\": \"in_progress\""),
+        ("option-b", "\"status\": \"in_progress\""),
+        ("option-c", "\"status\": \"in_progress\""),
+        ("task-master", "\"status\": \"review\""),
+        ("beads", "\"status\":\"in_progress\""),
+        ("backlog-md", "status: In Progress"),
+        ("csv", ",review,"),
+        ("mermaid", "review"),
+    ] {
+        let out = format!("out-{format}");
+        reply(&board, &["export", format, &out]);
+        let text = texts(&board.base().join(&out));
+        assert!(text.contains(word), "no {word} in {format}: {text}");
+        if !["mermaid"].contains(&format) {
+            let differences = reply(&board, &["verify", format, &out])["differences"].clone();
+            assert_eq!(differences, json!([]), "{format}");
+        }
+    }
+}
+
+/// The texts of a file, or of all files below a directory.
+fn texts(path: &Path) -> String {
+    if path.is_file() {
+        return fs::read_to_string(path).unwrap();
+    }
+    let entries = fs::read_dir(path).unwrap().map(|entry| texts(&entry.unwrap().path()));
+    entries.collect()
 }
