@@ -607,15 +607,17 @@ async fn end(
     let status = shop.call(&person(), "get_status", json!({"scope": arguments.scope})).await?;
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let (tasks, queue) = (&status["tasks"], &status["queue"]);
+    let in_review = number(&status["of_in_progress"]["review"]);
     let remaining = Remaining {
         ready: number(&queue["ready"]),
         blocked: number(&queue["blocked"]),
         waiting_retry: number(&queue["waiting_retry"]),
-        held: number(&tasks["claimed"]) + number(&tasks["in_progress"]),
+        held: number(&tasks["claimed"]) + number(&tasks["in_progress"]) - in_review,
+        in_review,
         failed: number(&tasks["failed"]),
     };
     let can_go_on = remaining.ready + remaining.waiting_retry + remaining.held > 0;
-    let is_left = can_go_on || remaining.blocked > 0;
+    let is_left = can_go_on || remaining.blocked + in_review > 0;
     let failed: Vec<_> = status["needs_attention"]
         .as_array()
         .into_iter()

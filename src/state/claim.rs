@@ -370,6 +370,17 @@ impl State {
         self.verdict(&of_others, agent, now) != Verdict::Wait
     }
 
+    /// True if an agent told to wait would wait only for reviewers.
+    pub fn waits_for_review(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
+        let outlook = self.outlook_of(scope, agent);
+        if self.verdict(&outlook, agent, now) != Verdict::Wait {
+            return false;
+        }
+        let under_way = outlook.under_way - self.in_review_count();
+        let of_others = Outlook { in_review: 0, under_way, ..outlook };
+        self.verdict(&of_others, agent, now) != Verdict::Wait
+    }
+
     fn own_tasks<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = &'a Arc<Task>> {
         agent.current_tasks.iter().filter_map(|id| self.task(id)).filter(|task| task.run.is_none())
     }

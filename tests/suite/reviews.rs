@@ -152,6 +152,25 @@ fn the_board_s_setting_holds_where_nothing_else_is_said() {
 }
 
 #[test]
+fn work_ends_when_only_reviewers_are_left_and_says_how_many_wait() {
+    let board = Board::new();
+    for id in ["a", "b"] {
+        says(&board, &["add", id, "--id", id, "--review"]);
+    }
+    says(&board, &["add", "behind", "--id", "behind", "--after", "a"]);
+    let ended = run(&board, &["work", "--exec", "true", "--agents", "2", "--workflow", "w"]);
+    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+    for part in ["what is left waits for review", "1 blocked", "2 wait for review"] {
+        assert!(ended.stdout.contains(part), "no {part:?} in {}{}", ended.stdout, ended.stderr);
+    }
+    says(&board, &["approve", "a", "b"]);
+    let go_on = ["work", "--exec", "true", "--workflow", "w", "--continue"];
+    let ended = run(&board, &go_on);
+    assert!(ended.stdout.contains("nothing is left to do"), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(board.task("behind")["status"], "done");
+}
+
+#[test]
 fn a_review_survives_a_restore_and_no_hand_edit_ends_it() {
     let (board, worker) = worked("required");
     drop(worker);

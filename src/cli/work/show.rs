@@ -164,6 +164,7 @@ pub(super) struct Remaining {
     pub blocked: u64,
     pub waiting_retry: u64,
     pub held: u64,
+    pub in_review: u64,
     pub failed: u64,
 }
 
@@ -452,11 +453,16 @@ fn closing(summary: &Summary) -> String {
         tally.recovered
     ));
     lines.push(format!(
-        "remaining: {} ready, {} blocked, {} waiting for a retry, {} held, {} failed or cancelled",
+        "remaining: {} ready, {} blocked, {} waiting for a retry, {} held, {}{} failed or cancelled",
         remaining.ready,
         remaining.blocked,
         remaining.waiting_retry,
         remaining.held,
+        match remaining.in_review {
+            0 => String::new(),
+            1 => "1 waits for review, ".to_owned(),
+            more => format!("{more} wait for review, "),
+        },
         remaining.failed
     ));
     lines.push(format!(

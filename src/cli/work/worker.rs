@@ -28,6 +28,8 @@ use crate::state::workflow::Spent;
 
 /// Length of one long poll.
 const WAIT_SECONDS: u64 = 30;
+/// Why the work ends where reviewers go on.
+const REVIEWS_LEFT: &str = "what is left waits for review";
 /// Interval between checks that the task is still ours.
 const LOOK: Duration = Duration::from_secs(1);
 /// Longest interval of heartbeats, well within the shortest lease that can be set, a minute.
@@ -191,12 +193,32 @@ impl Worker {
         let reply = select! {
             reply = self.shop.call(&caller, "claim_task", query) => reply?,
             _ = stop.wait_for(|level| *level > Urgency::Work) => return Ok(None),
+            () = self.only_reviewers_are_left() => {
+                self.shop.stop(Urgency::Enough, REVIEWS_LEFT.to_owned(), true);
+                return Ok(None);
+            }
         };
         if reply["success"] == true {
             return self.claimed(&reply).map(Some);
         }
         self.make_of(&reply).await?;
         Ok(None)
+    }
+
+    /// Returns once this agent would wait for reviewers alone, who may take days.
+    async fn only_reviewers_are_left(&self) {
+        loop {
+            let (id, scope) = (self.agent.clone(), self.shop.settings.scope.clone());
+            let now = self.shop.now();
+            let looked = move |state: &State| {
+                let agent = state.agent(&id);
+                agent.is_some_and(|agent| state.waits_for_review(agent, scope.as_deref(), now))
+            };
+            if self.shop.handle.look(looked).await.unwrap_or(false) {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// The task in the answer to a claim, and what earlier work hands on.
