@@ -127,6 +127,17 @@ fn told(recorded: &Recorded, state: &State) -> Option<Told> {
                 command: format!("callboard answer {} TEXT", message.name()),
             })
         }
+        Event::Completed { task, review: true, .. } => {
+            let agent = holder(task);
+            let who = agent.as_deref().unwrap_or("its agent");
+            Some(Told {
+                kind: Kind::Review,
+                text: format!("{who} has completed {}, which waits for review", name(task, state)),
+                command: format!("callboard approve {task}"),
+                task: Some(task.clone()),
+                agent,
+            })
+        }
         Event::Failed { task, error, retry_at: None } => Some(Told {
             kind: Kind::Parked,
             agent: holder(task),

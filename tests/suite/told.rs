@@ -193,6 +193,32 @@ fn questions_prompts_failures_and_the_end_are_told_once_signed_and_in_order() {
 }
 
 #[test]
+fn a_result_to_review_is_told_with_the_command_that_approves_it() {
+    let (board, receiver) = (Board::new(), Receiver::new());
+    set(&board, &format!("webhook = '{}'\nevents = ['review', 'finished']", receiver.url()));
+    let mut client = board.mcp();
+    client.register("ada");
+    let task = json!({"id": "t", "description": "Write the lexer", "review": "required"});
+    client.ok("create_task", task);
+    client.ok("claim_task", json!({"agent_id": "ada"}));
+    client.ok("complete_task", json!({"agent_id": "ada", "task_id": "t", "output": "made"}));
+    let kinds = |count| {
+        until(PATIENCE, "a notice", || {
+            let heard: Vec<_> = receiver.heard().iter().map(Heard::notice).collect();
+            (heard.len() >= count).then_some(heard)
+        })
+    };
+    let told = kinds(1).remove(0);
+    assert_eq!(
+        (&told["kind"], &told["task"], &told["agent"]),
+        (&json!("review"), &json!("t"), &json!("ada"))
+    );
+    let approve = told["command"].as_str().unwrap().strip_prefix("callboard ").unwrap().to_owned();
+    ok(&board, &approve.split(' ').collect::<Vec<_>>());
+    assert_eq!(kinds(2)[1]["kind"], "finished", "not before it was approved");
+}
+
+#[test]
 fn short_commands_alone_have_everything_told() {
     let (board, receiver) = (Board::new(), Receiver::new());
     set(&board, &format!("webhook = '{}'\nevents = ['question']", receiver.url()));
