@@ -1,28 +1,68 @@
+//! `callboard agents`: who does what. The person is none of them.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
+use serde_json::json;
+
+use super::print::columns::span;
 use super::print::{Column, Page, Tone, headline};
 use super::{Outcome, Session};
 use crate::ops;
 use crate::ops::get_agents::{Item, Params};
+use crate::ops::get_board;
 use crate::state::agent::Waiting;
+use crate::state::guard::HUMAN;
+use crate::state::id::AgentId;
+use crate::state::limit;
+use crate::state::time::Timestamp;
+use crate::view::{AgentRow, Sign};
 
-pub(super) fn run(session: &Session) -> Outcome {
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// List those whose sessions have ended, too
+    #[arg(long)]
+    all: bool,
+}
+
+pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     let reply = session.every_page::<ops::GetAgents>("agents", &Params::default())?;
-    let agents = &reply.agents;
-    session.show(reply.json(), |page| {
-        if agents.is_empty() {
+    if session.json {
+        session.show(reply.json(), |_| ())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let params =
+        get_board::Params { limit: NonZeroU32::new(limit::PAGE.max as u32), ..Default::default() };
+    let board = session.ask::<ops::GetBoard>(&params)?;
+    let others = reply.agents.iter().filter(|item| item.agent.id.as_str() != HUMAN);
+    let mut others: HashMap<&AgentId, &Item> =
+        others.map(|item| (&item.agent.id, &**item)).collect();
+    session.show(&json!({"warning": reply.json()["warning"]}), |page| {
+        let here = board.agents.rows.iter();
+        let mut rows: Vec<_> = here
+            .filter_map(|row| Some(cells(page, board.now, others.remove(&row.id)?, Some(row))))
+            .collect();
+        let mut ended: Vec<_> = others.into_values().collect();
+        ended.sort_by_key(|item| std::cmp::Reverse(item.agent.last_heartbeat));
+        if arguments.all {
+            rows.extend(ended.iter().map(|item| cells(page, board.now, item, None)));
+        }
+        if rows.is_empty() && ended.is_empty() {
             page.line("no agents");
             return;
         }
-        let rows: Vec<_> = agents.iter().map(|item| row(page, item)).collect();
-        page.table(
-            ["id", "role", "presence", "task", "last heartbeat", "done", "failed"],
-            rows.into_iter(),
-        );
-        for (agent, waiting) in
-            agents.iter().filter_map(|item| Some((&item.agent, item.agent.waiting.as_ref()?)))
-        {
-            page.marked("waiting:", Tone::Busy, waits(page, agent.id.as_str(), waiting));
+        if !rows.is_empty() {
+            let head = ["id", "role", "state", "for", "last sign", "done", "failed", "task"];
+            page.table(head, rows.into_iter());
+        }
+        let waiting = board.agents.rows.iter();
+        for (row, waiting) in waiting.filter_map(|row| Some((row, row.waits.as_ref()?))) {
+            page.marked("waiting:", Tone::Busy, waits(page, row.id.as_str(), waiting));
+        }
+        if !arguments.all && !ended.is_empty() {
+            let all = session.wording.command("agents --all");
+            page.line(format_args!("{} ended: {all} lists them", ended.len()));
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -40,22 +80,34 @@ pub(super) fn waits(page: &Page, who: &str, waiting: &Waiting) -> String {
     )
 }
 
-fn row(page: &Page, item: &Item) -> [Column; 7] {
+/// One row of the table; without a row of the board, of an agent whose session has ended.
+fn cells(page: &Page, now: Timestamp, item: &Item, row: Option<&AgentRow>) -> [Column; 8] {
     let agent = &item.agent;
-    let presence = match (item.present, item.quiet) {
-        _ if agent.waiting.is_some() => Column::toned("waiting", Tone::Busy),
-        (_, true) => Column::toned("quiet", Tone::Busy),
-        (true, false) => Column::toned("present", Tone::Good),
-        (false, false) => Column::toned("away", Tone::Over),
+    let state = match row.map(|row| row.sign) {
+        Some(Sign::Waiting) => Column::toned("waiting", Tone::Busy),
+        Some(Sign::Gone) => Column::toned("gone", Tone::Bad),
+        Some(Sign::Quiet) => Column::toned("quiet", Tone::Bad),
+        Some(Sign::Working) => Column::toned("working", Tone::Good),
+        Some(Sign::Idle) => Column::toned("idle", Tone::Plain),
+        None => Column::toned("ended", Tone::Over),
     };
-    let tasks: Vec<_> = agent.current_tasks.iter().map(ToString::to_string).collect();
+    let since = row.and_then(|row| row.since);
     [
         agent.id.as_str().into(),
         agent.role.as_str().into(),
-        presence,
-        tasks.join(", ").into(),
+        state,
+        since.map(|since| span(now.since(since))).unwrap_or_default().into(),
         page.when(agent.last_heartbeat).into(),
         agent.tasks_completed.into(),
         agent.tasks_failed.into(),
+        row.map(doing).unwrap_or_default().into(),
     ]
+}
+
+/// The agent's task, and its newest note on it.
+fn doing(row: &AgentRow) -> String {
+    let Some(task) = &row.task else { return String::new() };
+    let others = if row.others > 0 { format!(" and {} more", row.others) } else { String::new() };
+    let note = row.note.as_ref().map(|note| format!("; \"{note}\"")).unwrap_or_default();
+    format!("{} {}{others}{note}", task.name(), task.title)
 }

@@ -13,14 +13,16 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply = session.ask::<ops::ExplainTask>(&Params { task_id: arguments.task })?;
+    let params = Params { task_id: arguments.task, agent: session.agent.clone() };
+    let reply = session.ask::<ops::ExplainTask>(&params)?;
     let wording = &session.wording;
     session.show(reply.json(), |page| {
         let name = reply.path.as_ref().map(|path| format!("{path} ")).unwrap_or_default();
         let task = format_args!("{name}{}: {}", reply.task, reply.title);
         page.marked(reply.status.as_str(), Tone::of(reply.status), task);
         for reason in &reply.reasons {
-            page.marked("not claimable:", Tone::Bad, wording.in_commands(&reason.why));
+            let why = page.in_local_time(&wording.in_commands(&reason.why));
+            page.marked("not claimable:", Tone::Bad, why);
             page.line(format_args!("  {}", wording.in_commands(&reason.next)));
         }
         if reply.claimable {
@@ -29,7 +31,8 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         page.field("priority", risen(reply.priority, reply.effective_priority));
         page.field("could be taken by", listed(&reply.agents));
         for other in &reply.others {
-            page.field("not by", format_args!("{}: {}", other.agent, other.why));
+            let why = page.in_local_time(&other.why);
+            page.field("not by", format_args!("{}: {why}", other.agent));
         }
         if let Some(last) = &reply.last_change {
             let at = page.when(last.at);

@@ -30,6 +30,9 @@ pub(super) struct Arguments {
     /// List at most N events
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     limit: usize,
+    /// List signs of life, too, and what the board does by itself
+    #[arg(long)]
+    verbose: bool,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
@@ -45,10 +48,19 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     });
     let (board, runtime) = (session.board(Stay::Brief)?, runtime()?);
     let (mut events, mut next, mut warning) = (Vec::new(), Value::Null, None);
+    // Kinds that were asked for are no noise, and programs get all.
+    let is_all = arguments.verbose || session.json || !arguments.kind.is_empty();
+    let mut names = watch::names::Names::default();
     while events.len() < arguments.limit {
         query["limit"] = Value::from((arguments.limit - events.len()).min(limit::PAGE.max));
         let mut page = runtime.block_on(board.call("get_history", query.clone()))?;
-        events.append(page["events"].as_array_mut().unwrap_or(&mut Vec::new()));
+        let found = page["events"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        if !session.json {
+            runtime.block_on(names.learn(&board, &found));
+        }
+        let told =
+            found.into_iter().filter(|event| is_all || !watch::line::is_noise(event, &names));
+        events.extend(told);
         next = page["next"].take();
         warning = warning.or_else(|| page.get("warning").cloned());
         if next.is_null() || after.is_some_and(|after| next.as_u64() <= Some(after + 1)) {
@@ -64,7 +76,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     }
     warning.into_iter().for_each(|warning| reply["warning"] = warning);
     session.show(&reply, |page| {
-        events.iter().for_each(|event| watch::line::write(page, event));
+        events.iter().for_each(|event| watch::line::write(page, event, &names));
         if events.is_empty() {
             page.line("nothing");
         }

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::report::exit_codes;
 use super::{
-    add, artifact, backup, bench, bundle, call, cancel, checkpoint, claim, complete, completions,
-    connect, discoveries, doctor, exchange, explain, fail, guard, heartbeat, history, hook, init,
-    man, mcp, messages, notify, pause, plan, purge, release, reset, restore, retry, review, runs,
-    serve, show, snapshot, start, state, status, tasks, token, watch, work,
+    add, agents, artifact, backup, bench, bundle, call, cancel, checkpoint, claim, complete,
+    completions, connect, discoveries, doctor, exchange, explain, fail, guard, heartbeat, history,
+    hook, init, man, mcp, messages, notify, pause, plan, purge, release, reset, restore, retry,
+    review, runs, serve, show, snapshot, start, state, status, tasks, token, tree, watch, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -52,6 +52,9 @@ pub(super) struct Arguments {
     /// Print JSON
     #[arg(long, global = true)]
     pub(super) json: bool,
+    /// Show times in UTC, not in local time
+    #[arg(long, global = true)]
+    pub(super) utc: bool,
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(super) color: ColorChoice,
@@ -77,12 +80,14 @@ pub(super) enum Command {
     Init(init::Arguments),
     /// Add one or more tasks
     Add(add::Arguments),
-    /// Show counts, progress and what is stuck
+    /// Show what waits for you, who does what, what is next, and what is stuck
     Status(status::Arguments),
     /// List the tasks
     Tasks(tasks::Arguments),
-    /// List the agents
-    Agents,
+    /// Show the tasks as a tree of parts, with the progress of each
+    Tree(tree::Arguments),
+    /// List the agents and what each does
+    Agents(agents::Arguments),
     /// Show everything about a task
     Show(show::Arguments),
     /// Claim a task

@@ -59,11 +59,13 @@ mod status;
 mod supervise;
 mod tasks;
 mod token;
+mod tree;
 mod watch;
 mod wording;
 mod work;
 
-use std::io;
+use std::env;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -72,7 +74,7 @@ use tracing_subscriber::EnvFilter;
 
 pub(crate) use input::{read_input, read_marked, read_whole};
 use line::{
-    AUTO, Arguments, Command, LOCAL, LogFormat, command, of_word, page_size, parser,
+    AUTO, Arguments, Command, LOCAL, LogFormat, command, of_word, own_words, page_size, parser,
     place_of_subcommand, wait_seconds,
 };
 use report::{
@@ -92,9 +94,14 @@ const FILES: u64 = 256;
 
 pub fn main() -> ExitCode {
     allow_files(FILES);
-    let matches = parser().try_get_matches().unwrap_or_else(|error| exit_with(&error));
+    let is_alone = is_alone();
+    let words = env::args_os().chain(is_alone.then(|| "status".into()));
+    let matches = parser().try_get_matches_from(words).unwrap_or_else(|error| exit_with(&error));
     let mut arguments =
         Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
+    if is_alone && !Session::new(&arguments).is_ok_and(|session| session.has_board()) {
+        return help();
+    }
     arguments.local = LOCAL.into_iter().find(|name| matches.subcommand_name() == Some(name));
     // What a short command does to the board, it says itself.
     let is_short = !matches!(
@@ -125,6 +132,22 @@ pub fn main() -> ExitCode {
         // The reader of our output has left, having read enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error, &telling),
+    }
+}
+
+/// Whether a person typed `callboard` without a command.
+fn is_alone() -> bool {
+    let words: Vec<String> = own_words().collect();
+    let asks = ["-h", "--help", "-V", "--version"];
+    io::stdout().is_terminal()
+        && place_of_subcommand(&words).is_none()
+        && !words.iter().any(|word| asks.contains(&word.as_str()))
+}
+
+fn help() -> ExitCode {
+    match parser().print_help() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(FAILED),
     }
 }
 
@@ -177,7 +200,8 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Add(arguments) => add::run(session, arguments),
         Command::Status(arguments) => status::run(session, arguments),
         Command::Tasks(arguments) => tasks::run(session, arguments),
-        Command::Agents => agents::run(session),
+        Command::Tree(arguments) => tree::run(session, arguments),
+        Command::Agents(arguments) => agents::run(session, &arguments),
         Command::Show(arguments) => show::run(session, arguments),
         Command::Claim(arguments) => claim::run(session, arguments),
         Command::Start(arguments) => start::run(session, arguments),

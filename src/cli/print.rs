@@ -1,11 +1,15 @@
 //! Output for people: one page of text, tables, colours, times, and nothing that a terminal would
 //! obey.
 
+pub(super) mod columns;
+
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write as _};
 
 use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::state::task::TaskStatus;
@@ -13,6 +17,8 @@ use crate::state::time::{MINUTE, Timestamp};
 
 /// Longest headline in a table, in characters.
 const HEADLINE: usize = 80;
+/// Longest text of an event, in columns.
+const LONGEST: usize = 1_000;
 /// Least width of a table's last column, in characters, however narrow the terminal is.
 const LAST: u16 = 12;
 
@@ -21,12 +27,21 @@ pub(super) struct Page {
     text: String,
     coloured: bool,
     now: Timestamp,
+    zone: TimeZone,
+    /// Width of the terminal, if there is one.
+    columns: Option<usize>,
 }
 
 impl Page {
     /// `now` is the time from which the ages of things are counted.
     pub(super) fn new(coloured: bool, now: Timestamp) -> Self {
-        Self { text: String::new(), coloured, now }
+        let columns = columns::of_terminal();
+        Self { text: String::new(), coloured, now, zone: TimeZone::system(), columns }
+    }
+
+    /// The page with times in UTC instead of the local time.
+    pub(super) fn in_utc(self, is_utc: bool) -> Self {
+        if is_utc { Self { zone: TimeZone::UTC, ..self } } else { self }
     }
 
     pub(super) fn line(&mut self, line: impl fmt::Display) {
@@ -54,6 +69,34 @@ impl Page {
         let lead = self.paint(&harmless(lead), AnsiColor::BrightBlack.on_default());
         let word = self.paint(word, tone.style());
         let _ = writeln!(self.text, "{lead} {word} {}", headline(&rest.to_string()));
+    }
+
+    /// Adds a line like [`entry`](Self::entry) with all of the rest's first line, which goes on in
+    /// further lines between words where the terminal is too narrow.
+    pub(super) fn wrapped(&mut self, lead: &str, word: &str, tone: Tone, rest: &str) {
+        let lead = harmless(lead);
+        let indent = columns::width(&lead) + columns::width(word) + 2;
+        let room = self.columns.map(|columns| columns.saturating_sub(indent).max(LAST.into()));
+        let rest = columns::cut(rest, LONGEST);
+        let lines = room.map_or_else(|| vec![rest.clone()], |room| columns::wrapped(&rest, room));
+        let lead = self.paint(&lead, AnsiColor::BrightBlack.on_default());
+        let word = self.paint(word, tone.style());
+        let lines = lines.join(&format!("\n{}", " ".repeat(indent)));
+        let _ = writeln!(self.text, "{lead} {word} {lines}");
+    }
+
+    /// Adds one line of toned pieces, none of which has a line break.
+    pub(super) fn pieces<'t>(&mut self, pieces: impl IntoIterator<Item = (Tone, &'t str)>) {
+        let start = self.text.len();
+        for (tone, piece) in pieces {
+            let piece = harmless(piece).replace('\n', " ");
+            let is_plain = tone == Tone::Plain || piece.trim().is_empty();
+            let piece = if is_plain { piece } else { self.paint(&piece, tone.style()) };
+            self.text.push_str(&piece);
+        }
+        let kept = self.text[start..].trim_end().len();
+        self.text.truncate(start + kept);
+        self.text.push('\n');
     }
 
     /// Adds rows under a header. Cells hold one line each. Only the last column is cut to the width
@@ -111,6 +154,47 @@ impl Page {
         if ahead { format!("in {text}") } else { format!("{text} ago") }
     }
 
+    /// A time of day, with the date unless it is today's: `14:05`, `Fri 14:05`.
+    pub(super) fn clock(&self, time: Timestamp) -> String {
+        let (Some(now), Some(time)) = (self.local(self.now), self.local(time)) else {
+            return time.to_string();
+        };
+        let days = now.date().since(time.date()).map_or(i32::MAX, |span| span.get_days()).abs();
+        let form = match days {
+            0 => "%H:%M",
+            1..7 => "%a %H:%M",
+            _ => "%Y-%m-%d %H:%M",
+        };
+        self.marked_utc(time.strftime(form).to_string())
+    }
+
+    /// `text` with each time in it as [`clock`](Self::clock) tells it.
+    pub(super) fn in_local_time(&self, text: &str) -> String {
+        let told = text.split(' ').map(|word| {
+            let time = word.trim_end_matches([',', ';', ':', '.', ')']);
+            match Timestamp::of_text(time).filter(|_| time.ends_with('Z')) {
+                Some(at) => word.replacen(time, &self.clock(at), 1),
+                None => word.to_owned(),
+            }
+        });
+        told.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Date and time to the second.
+    pub(super) fn stamp(&self, time: Timestamp) -> String {
+        let local = self.local(time).map(|time| time.strftime("%Y-%m-%d %H:%M:%S").to_string());
+        local.map_or_else(|| time.to_string(), |text| self.marked_utc(text))
+    }
+
+    fn marked_utc(&self, text: String) -> String {
+        if self.zone == TimeZone::UTC { text + "Z" } else { text }
+    }
+
+    fn local(&self, time: Timestamp) -> Option<DateTime> {
+        let time = jiff::Timestamp::from_millisecond(time.millis()).ok()?;
+        Some(self.zone.to_datetime(time))
+    }
+
     pub(super) fn into_text(self) -> String {
         self.text
     }
@@ -146,7 +230,7 @@ pub(super) fn json(value: &Value) -> io::Result<()> {
 }
 
 /// Meaning of a word, which decides its colour.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
     Good,
@@ -330,6 +414,8 @@ mod tests {
             text: String::new(),
             coloured: false,
             now: Timestamp::from_millis(100_000_000_000),
+            zone: TimeZone::UTC,
+            columns: None,
         };
         let told = |millis: i64| page.when(page.now + millis);
         assert_eq!(told(0), "just now");
@@ -338,5 +424,35 @@ mod tests {
         assert_eq!(told(30 * MINUTE), "in 30 min");
         assert_eq!(told(-47 * 60 * MINUTE), "47 h ago");
         assert_eq!(told(-49 * 60 * MINUTE), "2 days ago");
+    }
+
+    #[test]
+    fn texts_of_events_are_wrapped_between_words() {
+        let mut page = Page::new(false, Timestamp::default());
+        page.columns = Some(30);
+        page.wrapped("12:00 w", "noted", Tone::Plain, "one two three four five\nsix");
+        let indent = " ".repeat(14);
+        assert_eq!(page.into_text(), format!("12:00 w noted one two three\n{indent}four five\n"));
+    }
+
+    #[test]
+    fn times_of_day_are_local_unless_utc_is_wanted() {
+        let at = |text: &str| Timestamp::of_text(text).expect("a time");
+        let now = at("2026-03-04T11:00:00Z");
+        let mut page = Page::new(false, now);
+        page.zone = TimeZone::fixed(jiff::tz::offset(2));
+        let times = ["2026-03-04T10:05:07Z", "2026-03-03T21:30:00Z", "2026-02-01T08:00:00Z"];
+        let [today, yesterday, long_ago] = times.map(at);
+        assert_eq!(page.clock(today), "12:05");
+        assert_eq!(page.clock(yesterday), "Tue 23:30");
+        assert_eq!(page.clock(long_ago), "2026-02-01 10:00");
+        assert_eq!(page.stamp(today), "2026-03-04 12:05:07");
+        let told = "until 2026-03-04T10:05:07.000Z; see 2026 and Z";
+        assert_eq!(page.in_local_time(told), "until 12:05; see 2026 and Z");
+        let page = page.in_utc(true);
+        assert_eq!(
+            (page.clock(today), page.stamp(today)),
+            ("10:05Z".to_owned(), "2026-03-04 10:05:07Z".to_owned())
+        );
     }
 }

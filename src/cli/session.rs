@@ -22,6 +22,7 @@ use crate::signal;
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::task::Place;
+use crate::state::time::Timestamp;
 use crate::worktree::Repository;
 
 /// What commands need: where the board is, how to call it, and how to print.
@@ -39,6 +40,8 @@ pub(super) struct Session {
     pub(super) state_file: Option<String>,
     pub(super) allow_network_filesystem: bool,
     pub(super) json: bool,
+    /// Whether times are shown in UTC instead of the local time.
+    pub(super) utc: bool,
     pub(super) color: ColorChoice,
 }
 
@@ -93,12 +96,18 @@ impl Session {
             state_file: arguments.state_file.clone().filter(|name| !name.is_empty()),
             allow_network_filesystem: arguments.allow_network_filesystem,
             json: arguments.json,
+            utc: arguments.utc,
             color: arguments.color,
         })
     }
 
     pub(super) fn dir(&self) -> &Path {
         &self.location.dir
+    }
+
+    /// Whether there is a board to look at.
+    pub(super) fn has_board(&self) -> bool {
+        self.found_board || self.server.is_some()
     }
 
     /// How this command opens its board.
@@ -199,7 +208,7 @@ impl Session {
         if self.json {
             return Ok(print::json(reply)?);
         }
-        let mut page = print::Page::new(self.coloured(), participant::board_time(self.dir()));
+        let mut page = self.page(participant::board_time(self.dir()));
         write(&mut page);
         for stop in reply["stop_requested"].as_array().into_iter().flatten() {
             let (task, reason) = (print::text(&stop["task"]), print::text(&stop["reason"]));
@@ -209,6 +218,11 @@ impl Session {
             say(&format!("callboard: {}", print::harmless(&self.wording.in_commands(warning))));
         }
         Ok(page.print()?)
+    }
+
+    /// An empty page, for a terminal like ours.
+    pub(super) fn page(&self, now: Timestamp) -> print::Page {
+        print::Page::new(self.coloured(), now).in_utc(self.utc)
     }
 
     /// Root of the project: of the repository or, outside of one, the current directory.

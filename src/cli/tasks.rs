@@ -1,16 +1,14 @@
-use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::print::{Column, Page, Tone, or_empty};
-use super::{Outcome, Session, of_word, snapshot, usage_error};
-use crate::ops::get_all_tasks::{Listed, Params};
+use super::print::{Column, Page, Tone, listed, or_empty};
+use super::{Outcome, Session, exchange, of_word, snapshot, tree, usage_error};
+use crate::ops::get_all_tasks::{Brief, Params};
 use crate::ops::{self, SORTS, Sort};
 use crate::participant::board_time;
-use crate::state::hierarchy::{self, Progress};
 use crate::state::id::TaskId;
-use crate::state::task::{Task, TaskStatus};
+use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
@@ -33,6 +31,9 @@ pub(super) struct Arguments {
     /// List only tasks that wait for a retry time
     #[arg(long)]
     waiting: bool,
+    /// List only tasks that failed
+    #[arg(long, conflicts_with_all = ["status", "ready", "blocked", "waiting"])]
+    failed: bool,
     /// List only tasks that this agent holds or had last
     #[arg(long, value_name = "AGENT")]
     of: Option<String>,
@@ -71,10 +72,15 @@ pub(super) struct Arguments {
     /// Print a tree of phases, milestones, tasks and subtasks, with the progress of each
     #[arg(long, conflicts_with_all = NOT_OF_TREES)]
     tree: bool,
+    /// Print a graph of what waits for what: mermaid or dot
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, default_missing_value = "mermaid",
+        value_parser = ["mermaid", "dot"], conflicts_with_all = NOT_OF_TREES)]
+    graph: Option<String>,
 }
 
 /// Options that would leave holes in a tree.
-const NOT_OF_TREES: [&str; 13] = [
+const NOT_OF_TREES: [&str; 14] = [
+    "failed",
     "status",
     "ready",
     "blocked",
@@ -113,7 +119,11 @@ pub(super) fn time(option: &str, given: Option<&str>, now: Timestamp) -> Option<
 fn query(arguments: &Arguments, now: Timestamp) -> Params {
     let (min_priority, max_priority) = arguments.priority.unzip();
     Params {
-        statuses: arguments.status.clone(),
+        statuses: if arguments.failed {
+            vec![TaskStatus::Failed]
+        } else {
+            arguments.status.clone()
+        },
         ready: arguments.ready,
         blocked: arguments.blocked,
         waiting: arguments.waiting,
@@ -133,91 +143,87 @@ fn query(arguments: &Arguments, now: Timestamp) -> Params {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    if let Some(format) = &arguments.graph {
+        return exchange::export::to_output(session, format);
+    }
+    if arguments.tree {
+        return tree::show(session, arguments.scope);
+    }
     let query = query(&arguments, board_time(session.dir()));
-    let reply = session.every_page::<ops::GetAllTasks>("tasks", &query)?;
-    let tasks: Vec<&Task> = reply.tasks.iter().filter_map(|task| Listed::whole(task)).collect();
+    if session.json {
+        let reply = session.every_page::<ops::GetAllTasks>("tasks", &query)?;
+        session.show(reply.json(), |_| ())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let reply =
+        session.every_page::<ops::GetAllTasks>("tasks", &Params { brief: true, ..query })?;
+    let briefs: Vec<&Brief> = reply.tasks.iter().filter_map(|task| task.brief()).collect();
     session.show(reply.json(), |page| {
-        if tasks.is_empty() {
+        if briefs.is_empty() {
             page.line("no tasks");
             return;
         }
-        if arguments.tree {
-            return tree(page, &tasks);
-        }
-        page.table(
-            ["id", "status", "prio", "agent", "attempt", "task"],
-            tasks.iter().copied().map(row),
-        );
+        let rows: Vec<_> = briefs.iter().map(|brief| row(page, brief)).collect();
+        page.table(["id", "status", "prio", "agent", "task"], rows.into_iter());
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints each task below its parent, without tasks that the plan has dropped.
-fn tree(page: &mut Page, tasks: &[&Task]) {
-    let there: HashSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
-    let mut below: HashMap<Option<&TaskId>, Vec<&Task>> = HashMap::new();
-    for task in tasks.iter().copied().filter(|task| task.status != TaskStatus::Obsolete) {
-        below
-            .entry(task.parent.as_ref().filter(|parent| there.contains(parent)))
-            .or_default()
-            .push(task);
-    }
-    for parts in below.values_mut() {
-        parts.sort_by_cached_key(|task| {
-            task.path.as_deref().map(|path| (0, hierarchy::numbers(path))).unwrap_or((1, None))
-        });
-    }
-    let tops = below.get(&None).cloned().unwrap_or_default();
-    let mut open: Vec<(&Task, usize)> = tops.into_iter().rev().map(|task| (task, 0)).collect();
-    while let Some((task, depth)) = open.pop() {
-        let parts = below.get(&Some(&task.id)).map(Vec::as_slice).unwrap_or_default();
-        let path = task.path.as_ref().map(|path| format!("{path} ")).unwrap_or_default();
-        let lead = format!("{}{path}{}", "  ".repeat(depth), task.id);
-        if parts.is_empty() {
-            page.entry(&lead, task.status.as_str(), Tone::of(task.status), task.headline());
-        } else {
-            let progress = progress(task, &below);
-            let word = progress.word(task.status);
-            let tone =
-                if word == task.status.as_str() { Tone::of(task.status) } else { Tone::Busy };
-            let done = format!(
-                "{} % ({} of {}) {}",
-                progress.percent,
-                progress.done,
-                progress.tasks,
-                task.headline()
-            );
-            page.entry(&lead, word, tone, done);
+/// All tasks that the query wants, in one line each.
+pub(super) fn every_brief(session: &Session, query: Params) -> anyhow::Result<Vec<Brief>> {
+    let query = Params { brief: true, ..query };
+    let tasks = session.every_page::<ops::GetAllTasks>("tasks", &query)?.reply.tasks;
+    Ok(tasks.into_iter().filter_map(|task| task.into_entry().into_brief()).collect())
+}
+
+/// How a task stands, in more detail than its status: an open one is ready, blocked or waiting.
+pub(super) enum Standing {
+    Ready,
+    Blocked(Vec<TaskId>),
+    /// For its time.
+    Waiting(Timestamp),
+    /// It has parts, none of which is begun.
+    Open,
+    Is(TaskStatus),
+}
+
+impl Standing {
+    pub(super) fn of(brief: &Brief) -> Self {
+        match (brief.parts.unwrap_or(brief.status), brief.until) {
+            (TaskStatus::Available, _) if brief.parts.is_some() => Self::Open,
+            (TaskStatus::Available, _) if brief.ready => Self::Ready,
+            (TaskStatus::Available, Some(until)) => Self::Waiting(until),
+            (TaskStatus::Available, None) => Self::Blocked(brief.blocked_by.clone()),
+            (status, _) => Self::Is(status),
         }
-        // A chain of parents that forms a cycle is in no list that begins at the top, so this ends.
-        open.extend(parts.iter().rev().map(|part| (*part, depth + 1)));
+    }
+
+    pub(super) fn tone(&self) -> Tone {
+        match self {
+            Self::Ready => Tone::Waiting,
+            Self::Blocked(_) | Self::Waiting(_) | Self::Open => Tone::Over,
+            Self::Is(status) => Tone::of(*status),
+        }
+    }
+
+    pub(super) fn words(&self, page: &Page) -> String {
+        match self {
+            Self::Ready => "ready".to_owned(),
+            Self::Blocked(by) => format!("blocked by {}", listed(by)),
+            Self::Waiting(until) => format!("waiting until {}", page.clock(*until)),
+            Self::Open => "open".to_owned(),
+            Self::Is(status) => status.to_string(),
+        }
     }
 }
 
-fn progress(task: &Task, below: &HashMap<Option<&TaskId>, Vec<&Task>>) -> Progress {
-    let mut progress = Progress::default();
-    let mut open = vec![task];
-    while let Some(task) = open.pop() {
-        match below.get(&Some(&task.id)) {
-            Some(parts) => open.extend(parts),
-            None => progress.count(task.status),
-        }
-    }
-    progress
-}
-
-fn row(task: &Task) -> [Column; 6] {
-    let attempt = if task.attempt == 0 {
-        String::new()
-    } else {
-        format!("{}/{}", task.attempts_used(), task.max_attempts)
-    };
+fn row(page: &Page, brief: &Brief) -> [Column; 5] {
+    let standing = Standing::of(brief);
     [
-        task.id.as_str().into(),
-        Column::toned(task.status, Tone::of(task.status)),
-        task.priority.into(),
-        or_empty(task.claimed_by.as_ref()).into(),
-        attempt.into(),
-        task.headline().into(),
+        brief.id.as_str().into(),
+        Column::toned(standing.words(page), standing.tone()),
+        brief.priority.into(),
+        or_empty(brief.agent.as_ref()).into(),
+        brief.title.as_str().into(),
     ]
 }

@@ -1,6 +1,7 @@
 //! `callboard watch`: events as they happen, until the reader has enough.
 
 pub(super) mod line;
+pub(super) mod names;
 
 use std::io;
 use std::pin::pin;
@@ -25,6 +26,7 @@ use crate::rpc::client::{Client, ClientError, Events};
 use crate::signal;
 use crate::state::event::KINDS;
 use crate::state::limit;
+use names::Names;
 
 /// Most events on one page.
 const PAGE: u32 = 200;
@@ -46,6 +48,17 @@ pub(super) struct Arguments {
     /// Begin after event SEQ; 0 begins with the first event [default: now]
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
+    /// Show signs of life, too, and what the board does by itself
+    #[arg(long)]
+    verbose: bool,
+}
+
+/// The events that are wanted.
+#[derive(Default)]
+pub(super) struct Wanted {
+    task: Option<String>,
+    kinds: Vec<String>,
+    since: Option<u64>,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
@@ -60,23 +73,32 @@ async fn watch(session: &Session, arguments: &Arguments) -> anyhow::Result<()> {
     let mut interrupt = pin!(signal::interruption()?);
     let mut reader_left = pin!(reader_left());
     let board = session.board(Stay::Lasting)?;
-    let mut feed = None;
+    let wanted = Wanted {
+        task: arguments.task.clone(),
+        kinds: arguments.kind.clone(),
+        since: arguments.since,
+    };
+    let (mut feed, mut names) = (None, Names::default());
     let mut out = tokio::io::stdout();
     let mut progress = session.progress("waiting for the first event");
     loop {
         let events = async {
             let feed = match &mut feed {
                 Some(feed) => feed,
-                feed => feed.insert(Feed::start(&board, arguments).await?),
+                feed => feed.insert(Feed::start(&board, &wanted).await?),
             };
-            feed.next().await
+            let events = feed.next().await?;
+            if !session.json {
+                names.learn(&board, &events).await;
+            }
+            anyhow::Ok(events)
         };
         let events = select! {
             () = &mut interrupt => return Ok(()),
             () = &mut reader_left => return Ok(()),
             events = events => events?,
         };
-        let text = written(session, arguments, &events);
+        let text = written(session, arguments, &events, &names);
         if text.is_empty() {
             continue;
         }
@@ -88,19 +110,22 @@ async fn watch(session: &Session, arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-fn written(session: &Session, arguments: &Arguments, events: &[Value]) -> String {
+fn written(session: &Session, arguments: &Arguments, events: &[Value], names: &Names) -> String {
     let by = arguments.by.as_deref();
     let wanted = events.iter().filter(|event| by.is_none_or(|by| event["actor"] == by));
     if session.json {
         return wanted.map(|event| print::harmless_json(&event.to_string()) + "\n").collect();
     }
-    let mut page = print::Page::new(session.coloured(), board_time(session.dir()));
-    wanted.for_each(|event| line::write(&mut page, event));
+    let mut page = session.page(board_time(session.dir()));
+    // Kinds that were asked for are no noise.
+    let is_all = arguments.verbose || !arguments.kind.is_empty();
+    let told = wanted.filter(|event| is_all || !line::is_noise(event, names));
+    told.for_each(|event| line::write(&mut page, event, names));
     page.into_text()
 }
 
 /// Completes when our output goes to a closed pipe. On a quiet board, no write would show it.
-async fn reader_left() {
+pub(super) async fn reader_left() {
     let (sender, left) = oneshot::channel();
     // Waits for no events, so that only the other side's end wakes it.
     thread::spawn(move || {
@@ -121,7 +146,7 @@ async fn reader_left() {
 }
 
 /// The events after `seq`, in order.
-struct Feed<'a> {
+pub(super) struct Feed<'a> {
     board: &'a Board,
     filter: Map<String, Value>,
     seq: u64,
@@ -132,20 +157,20 @@ struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    async fn start(board: &'a Board, arguments: &Arguments) -> anyhow::Result<Self> {
+    pub(super) async fn start(board: &'a Board, wanted: &Wanted) -> anyhow::Result<Self> {
         let head = head(&board.call("get_status", json!({})).await?);
-        if let Some(task) = &arguments.task {
+        if let Some(task) = &wanted.task {
             // Fails if the task does not exist: nothing would ever happen to it.
             board.call("get_task", json!({"task_id": task})).await?;
         }
         let mut filter = Map::new();
-        if !arguments.kind.is_empty() {
-            filter.insert("kinds".to_owned(), json!(arguments.kind));
+        if !wanted.kinds.is_empty() {
+            filter.insert("kinds".to_owned(), json!(wanted.kinds));
         }
-        if let Some(task) = &arguments.task {
+        if let Some(task) = &wanted.task {
             filter.insert("task_id".to_owned(), json!(task));
         }
-        let seq = arguments.since.unwrap_or(head).min(head);
+        let seq = wanted.since.unwrap_or(head).min(head);
         let (subscribed_at, pause) = (Instant::now(), Duration::ZERO);
         let mut feed = Self { board, filter, seq, subscribed: None, subscribed_at, pause };
         if let Board::There(client) = board {
@@ -155,7 +180,7 @@ impl<'a> Feed<'a> {
     }
 
     /// The next events; none only if those that came did not match the filter.
-    async fn next(&mut self) -> anyhow::Result<Vec<Value>> {
+    pub(super) async fn next(&mut self) -> anyhow::Result<Vec<Value>> {
         match self.board {
             Board::Here(..) => self.page().await,
             Board::There(client) => Ok(vec![self.event(client).await?]),

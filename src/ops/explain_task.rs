@@ -9,6 +9,7 @@ use super::{Annotations, Call, History, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::agent::{Agent, Role};
 use crate::state::event::Recorded;
+use crate::state::guard::HUMAN;
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::policy::Policy;
@@ -24,6 +25,8 @@ pub struct ExplainTask;
 pub struct Params {
     /// Id or path of a task
     pub task_id: String,
+    /// Agent for which to judge; one that is not registered counts as a new worker
+    pub agent: Option<String>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -75,6 +78,9 @@ pub struct Change {
 
 /// Most agents, and most awaited tasks, that are named.
 const NAMED: usize = 20;
+/// Tasks of a busy agent that are named, and characters of their titles.
+const HELD_NAMED: usize = 3;
+const TITLE_SHOWN: usize = 60;
 /// Newest events that are searched for the last one about the task.
 const LOOKED_AT: u64 = 5_000;
 const READ_AT_ONCE: u64 = 500;
@@ -98,7 +104,9 @@ impl Operation for ExplainTask {
         let mut reasons = reasons(task, state, call.policy, call.now);
         let mut agents = Vec::new();
         let mut others = Vec::new();
-        for agent in state.agents() {
+        let known: Vec<_> = state.agents().filter(|agent| agent.id.as_str() != HUMAN).collect();
+        let judged = params.agent.as_deref().map(|id| judged(id, state, call.now)).transpose()?;
+        for agent in judged.as_ref().map_or(known, |judged| vec![judged]) {
             match obstacle(agent, task, state, call.now) {
                 None => agents.push(agent),
                 Some(why) => others.push(Other { agent: agent.id.clone(), why }),
@@ -108,7 +116,10 @@ impl Operation for ExplainTask {
             (task.was_given_up_by(&agent.id), std::cmp::Reverse(agent.last_heartbeat))
         });
         if agents.is_empty() && task.status.is_unfinished() {
-            reasons.push(nobody(&others));
+            reasons.push(match (&judged, &others[..]) {
+                (Some(agent), [other]) => of_one(agent, other),
+                _ => nobody(&others),
+            });
         }
         others.truncate(NAMED);
         let last = last_change(&task.id, state, call.history)
@@ -157,6 +168,12 @@ fn named<'s>(given: &str, state: &'s State) -> Result<&'s Arc<Task>, Refusal> {
         (Some(task), None) => Ok(task),
         _ => state.known_task(&id),
     }
+}
+
+/// The agent that is asked for, or a new one of that name.
+fn judged(id: &str, state: &State, now: Timestamp) -> Result<Arc<Agent>, Refusal> {
+    let id = AgentId::checked(id)?;
+    Ok(state.agent(&id).cloned().unwrap_or_else(|| Arc::new(Agent::new(id, now))))
 }
 
 fn reasons(task: &Task, state: &State, policy: &Policy, now: Timestamp) -> Vec<Reason> {
@@ -231,7 +248,7 @@ fn reasons(task: &Task, state: &State, policy: &Policy, now: Timestamp) -> Vec<R
             }
             Some(_) => ("which is not done", format!("explain_task `{id}`")),
         };
-        add(format!("it waits for {id}{of}, {word}"), next);
+        add(format!("it waits for {}{of}, {word}", titled(id, state)), next);
     }
     if let Some(until) =
         task.not_before.filter(|until| task.status == TaskStatus::Available && *until > now)
@@ -242,6 +259,16 @@ fn reasons(task: &Task, state: &State, policy: &Policy, now: Timestamp) -> Vec<R
         );
     }
     reasons
+}
+
+/// Why the one agent that is asked for could not take it.
+fn of_one(agent: &Agent, other: &Other) -> Reason {
+    let next = if agent.has_room() {
+        "register_agent with what it can do"
+    } else {
+        "wait until it is done"
+    };
+    Reason { why: format!("{} {}", agent.id, other.why), next: next.to_owned() }
 }
 
 fn nobody(others: &[Other]) -> Reason {
@@ -289,8 +316,21 @@ fn obstacle(agent: &Agent, task: &Task, state: &State, now: Timestamp) -> Option
     }
     let busy = !agent.has_room() && !agent.current_tasks.contains(&task.id);
     busy.then(|| {
-        format!("has no room: it holds {} of {}", agent.current_tasks.len(), agent.max_concurrent)
+        let held = agent.current_tasks.iter().take(HELD_NAMED).map(|id| titled(id, state));
+        let held = held.collect::<Vec<_>>().join(", ");
+        let (holds, room) = (agent.current_tasks.len(), agent.max_concurrent);
+        format!("has no room: it holds {holds} of {room}: {held}")
     })
+}
+
+/// The id of a task, and its title if that says something else.
+fn titled(id: &TaskId, state: &State) -> String {
+    let title: Option<String> =
+        state.task(id).map(|task| task.headline().chars().take(TITLE_SHOWN).collect());
+    match title.filter(|title| title != id.as_str() && !title.is_empty()) {
+        Some(title) => format!("{id} \"{title}\""),
+        None => id.to_string(),
+    }
 }
 
 fn last_change(

@@ -11,6 +11,7 @@ use crate::state::State;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::task::{Task, TaskStatus};
+use crate::state::time::Timestamp;
 
 pub struct GetAllTasks;
 
@@ -45,6 +46,9 @@ pub struct Brief {
     /// The first tasks that it waits for
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<TaskId>,
+    /// When it can be claimed, if it waits for that only
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
     /// Agent that holds it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
@@ -97,6 +101,21 @@ impl Listed {
         }
     }
 
+    /// The task in one line, if the list was to be brief.
+    pub fn brief(&self) -> Option<&Brief> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Brief(brief) => Some(brief),
+        }
+    }
+
+    pub fn into_brief(self) -> Option<Brief> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Brief(brief) => Some(brief),
+        }
+    }
+
     fn id(&self) -> &TaskId {
         match self {
             Self::Whole(task) => &task.id,
@@ -114,12 +133,14 @@ fn listed(task: &Task, reader: Reader) -> Task {
 fn brief(task: &Task, state: &State) -> Brief {
     let title = task.headline();
     let is_open = task.status == TaskStatus::Available;
+    let is_ready = is_open && state.is_ready(&task.id);
+    let waits = is_open && !is_ready && !state.is_blocked(task) && !state.is_parent(&task.id);
     Brief {
         id: task.id.clone(),
         path: task.path.clone(),
         title: shortened(title, TITLE_SHOWN),
         status: task.status,
-        ready: is_open && state.is_ready(&task.id),
+        ready: is_ready,
         parts: Parts::of(task, state).map(|parts| parts.status),
         blocked_by: state
             .waits_for(task)
@@ -127,6 +148,7 @@ fn brief(task: &Task, state: &State) -> Brief {
             .take(BLOCKERS_SHOWN)
             .cloned()
             .collect(),
+        until: task.not_before.filter(|_| waits),
         agent: task.claimed_by.clone().filter(|_| task.status.is_held()),
         priority: task.priority,
     }

@@ -117,6 +117,27 @@ fn is_one(number: &u32) -> bool {
 }
 
 impl Agent {
+    /// A worker that has just come, and offers nothing in particular.
+    pub fn new(id: AgentId, at: Timestamp) -> Self {
+        Self {
+            id,
+            role: Role::Worker,
+            last_heartbeat: at,
+            current_task: None,
+            tasks_completed: 0,
+            tasks_failed: 0,
+            current_tasks: Vec::new(),
+            capabilities: Arc::default(),
+            tags: Arc::default(),
+            properties: Arc::default(),
+            max_concurrent: 1,
+            registered_at: Some(at),
+            present_through: BTreeSet::new(),
+            runner: None,
+            waiting: None,
+        }
+    }
+
     pub fn is_present(&self) -> bool {
         !self.present_through.is_empty()
     }

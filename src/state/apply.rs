@@ -129,7 +129,7 @@ impl State {
                 takeover,
             } => {
                 let known = self.records.agents.get(agent).map(|known| Agent::clone(known));
-                let mut agent = known.unwrap_or_else(|| new_agent(agent, at));
+                let mut agent = known.unwrap_or_else(|| Agent::new(agent.clone(), at));
                 agent.role = *role;
                 agent.capabilities = Arc::new(capabilities.clone());
                 agent.tags = Arc::new(tags.clone());
@@ -741,26 +741,6 @@ pub fn lease_end(task: &Task, present: bool, lease_millis: i64, at: Timestamp) -
     match task.timeout_seconds {
         Some(seconds) => until.min(claimed_at + i64::from(seconds) * SECOND),
         None => until,
-    }
-}
-
-fn new_agent(id: &AgentId, at: Timestamp) -> Agent {
-    Agent {
-        id: id.clone(),
-        role: super::agent::Role::Worker,
-        last_heartbeat: at,
-        current_task: None,
-        tasks_completed: 0,
-        tasks_failed: 0,
-        current_tasks: Vec::new(),
-        capabilities: Default::default(),
-        tags: Default::default(),
-        properties: Default::default(),
-        max_concurrent: 1,
-        registered_at: Some(at),
-        present_through: Default::default(),
-        runner: None,
-        waiting: None,
     }
 }
 

@@ -16,8 +16,9 @@ const HOUR: i64 = 60 * MINUTE;
 /// Milliseconds that are looked back for the pace: long enough for several tasks, short enough that
 /// a night without work does not count.
 const WINDOW: i64 = 4 * HOUR;
-/// Fewest tasks of which a pace is told.
+/// Fewest tasks, and shortest time in milliseconds, of which a pace is told.
 const FEWEST: usize = 3;
+const SHORTEST: i64 = 10 * MINUTE;
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Head {
@@ -85,7 +86,9 @@ fn pace(sorted: &Sorted<'_>, now: Timestamp) -> Option<Pace> {
     let recent = worked.take_while(|task| task.completed_at.is_some_and(|at| at >= begin));
     let starts: Vec<Timestamp> = recent.map(|task| task.claimed_at.unwrap_or(begin)).collect();
     let since = starts.iter().copied().min()?.max(begin);
-    let hours = now.since(since).max(MINUTE) as f64 / HOUR as f64;
+    let span = now.since(since);
+    let hours = span as f64 / HOUR as f64;
     let per_hour = (starts.len() as f64 / hours * 10.0).round() / 10.0;
-    (starts.len() >= FEWEST).then_some(Pace { per_hour, done: starts.len(), since })
+    let is_told = starts.len() >= FEWEST && span >= SHORTEST;
+    is_told.then_some(Pace { per_hour, done: starts.len(), since })
 }

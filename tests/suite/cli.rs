@@ -447,16 +447,16 @@ fn status_counts_and_names_what_is_stuck() {
     contains(
         &status,
         &[
-            "0 % of 2 tasks",
+            "0 of 2 done",
             "1 blocked",
             "1 failed",
-            "agents: 1",
-            "deadlocked:",
-            "blocked: b waits for a",
+            "AGENTS  1",
+            "#1 a is failed, and 1 wait for it",
+            "1 behind #1 failed",
         ],
     );
     let agents = project.says(&["agents"]);
-    contains(&agents, &["PRESENCE", "w   worker  away", "just now"]);
+    contains(&agents, &["STATE", "w   worker  idle", "just now"]);
     assert_eq!(project.json(&["agents"])["agents"][0]["tasks_failed"], 1);
 }
 
@@ -1208,7 +1208,7 @@ fn estimates_and_actual_durations_are_shown() {
     let project = Project::new();
     project.says(&["add", "Write it", "--id", "t", "--estimate", "125"]);
     project.says(&["add", "Test it", "--id", "u"]);
-    let status = project.says(&["status"]);
+    let status = project.says(&["status", "--all"]);
     assert!(status.contains("left: 2 h 5 min in 1 estimated tasks"), "{status}");
     let task = project.says(&["show", "t"]);
     assert!(task.contains("estimate: 2 h 5 min") && !task.contains("actual:"), "{task}");

@@ -125,15 +125,15 @@ fn do_one(board: &Board, task: &str, agent: &str) {
 #[test]
 fn watch_tells_what_happens_in_one_line_each() {
     let board = Board::new();
-    let mut watch = watch(&board, &["--since", "0"]);
+    let mut watch = watch(&board, &["--since", "0", "--utc"]);
     do_one(&board, "a", "w");
     says(&board, &["pause", "lunch"]);
     let expected = [
         "- made the board",
-        "human added a: what is to be done",
+        "human added a \"what is to be done\"",
         "w registered w as worker",
-        "w claimed a, attempt 1",
-        "w completed a: what was done",
+        "w claimed a \"what is to be done\", attempt 1",
+        "w completed a \"what is to be done\": what was done",
         "human paused all claims: lunch",
     ];
     for rest in expected {
@@ -208,7 +208,7 @@ fn what_agents_write_cannot_steer_the_terminal_of_a_watcher() {
     says(&board, &["--agent", "w", "fail", "a", evil, "--permanent"]);
     let events = board.events().len();
     let (told, json) =
-        (watch(&board, &["--since", "0"]), watch(&board, &["--since", "0", "--json"]));
+        (watch(&board, &["--since", "0", "--verbose"]), watch(&board, &["--since", "0", "--json"]));
     let mut printed: Vec<_> = (0..events).map(|_| told.line()).collect();
     let each: Vec<_> = (0..events).map(|_| json.line()).collect();
     assert!(printed.iter().all(|line| line.starts_with("20")), "{printed:#?}");
@@ -838,7 +838,7 @@ fn watch_over_a_server_filters_and_ends_with_its_reader() {
     let filtered = Running::start(
         command.args(["watch", "--since", "0", "--task", "b", "--kind", "claimed", "--by", "v"]),
     );
-    contains(&filtered.line(), &["v claimed b, attempt 1"]);
+    contains(&filtered.line(), &["v claimed b \"what is to be done\", attempt 1"]);
     let mut command = server.command(&elsewhere);
     let mut child =
         command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -78,6 +78,11 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes the board in a format to standard output.
+pub(crate) fn to_output(session: &Session, format: &str) -> Outcome {
+    run(session, Arguments { format: format.to_owned(), path: None, plan: None, force: false })
+}
+
 /// The path without `..`, which leads to the parent of what a symbolic link points to.
 fn resolved(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, component| {

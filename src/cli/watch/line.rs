@@ -1,27 +1,61 @@
 //! One event as one line: when, who, what happened to which task or agent.
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use crate::cli::print::{Page, Tone, text};
+use super::names::Names;
+use crate::cli::print::columns::cut;
+use crate::cli::print::{Page, Tone, listed, text};
 use crate::state::agent::WaitReason;
 use crate::state::event::{Event, NewTask, Recorded, TaskChange};
-use crate::state::id::{AgentId, TaskId};
+use crate::state::id::{AgentId, ParticipantId, TaskId};
 use crate::state::task::Place;
+use crate::state::time::Timestamp;
 
 /// Most tasks that one line names.
 const NAMED: usize = 5;
+/// Widest title in a line, in columns, and widest text of a field that was changed.
+const TITLE: usize = 60;
+/// Kinds of events that say nothing of the work.
+const NOISE: [&str; 13] = [
+    "agents_retired",
+    "checkpoints_dropped",
+    "discoveries_retired",
+    "messages_read",
+    "messages_retired",
+    "participant_joined",
+    "results_added",
+    "runner_seen",
+    "runs_awaited",
+    "sessions_retired",
+    "stubs_dropped",
+    "stubs_recalled",
+    "tasks_retired",
+];
 
 type Told = (&'static str, Tone, String);
 
-pub(crate) fn write(page: &mut Page, event: &Value) {
+pub(crate) fn write(page: &mut Page, event: &Value, names: &Names) {
     // A newer server may send kinds that this build does not know.
-    let (word, tone, rest) = match serde_json::from_value::<Recorded>(event.clone()) {
-        Ok(recorded) if !is_cut(event) => told(&recorded.event),
+    let (word, tone, rest) = match Recorded::deserialize(event) {
+        Ok(recorded) if !is_cut(event) => told(&recorded, names),
         _ => told_in_brief(event),
     };
-    // Nobody acts when a lease expires.
+    // No one acts when a lease expires.
     let actor = event["actor"].as_str().unwrap_or("-");
-    page.entry(&format!("{} {actor}", clock(&text(&event["at"]))), word, tone, rest);
+    let at = Timestamp::of_text(&text(&event["at"])).map(|at| page.stamp(at)).unwrap_or_default();
+    page.wrapped(&format!("{at} {actor}"), word, tone, &rest);
+}
+
+/// Whether the event says nothing of the work: signs of life, and what the board does by itself.
+pub(crate) fn is_noise(event: &Value, names: &Names) -> bool {
+    match Recorded::deserialize(event).map(|recorded| recorded.event) {
+        Ok(Event::AgentSeen { waited, .. }) => !waited,
+        Ok(Event::Noted { note, .. }) => note.is_none(),
+        Ok(Event::ParticipantGone { participant, .. }) => names.agents_of(&participant).is_empty(),
+        Ok(other) => NOISE.contains(&other.kind()),
+        Err(_) => false,
+    }
 }
 
 /// Whether lists in the event are shortened.
@@ -65,13 +99,8 @@ fn told_in_brief(event: &Value) -> Told {
     }
 }
 
-/// A time to the second: `2026-03-01T12:00:00.000Z` as `2026-03-01 12:00:00Z`.
-fn clock(time: &str) -> String {
-    format!("{}Z", time.replace('T', " ").chars().take(19).collect::<String>())
-}
-
-fn told(event: &Event) -> Told {
-    match event {
+fn told(recorded: &Recorded, names: &Names) -> Told {
+    match &recorded.event {
         Event::BoardCreated { .. } => ("made", Tone::Good, "the board".to_owned()),
         Event::StateRestored { restored_seq, .. } => {
             ("restored", Tone::Busy, format!("the board as it was after event {restored_seq}"))
@@ -83,9 +112,10 @@ fn told(event: &Event) -> Told {
             ("imported", Tone::Good, format!("the board from {source}"))
         }
         Event::PlanSet { goal, .. } => ("set", Tone::Plain, format!("the goal: {goal}")),
-        Event::TasksCreated { tasks } => ("added", Tone::Waiting, added(tasks)),
+        Event::TasksCreated { tasks } => ("added", Tone::Waiting, added(tasks, names)),
         Event::TaskUpdated { task, change, .. } => {
-            ("changed", Tone::Plain, format!("{task}{}", changed(change)))
+            let old = names.before(recorded.seq);
+            ("changed", Tone::Plain, format!("{}{}", named_task(task, names), changed(change, old)))
         }
         Event::AgentRegistered { agent, role, .. } => {
             ("registered", Tone::Good, format!("{agent} as {}", role.as_str()))
@@ -95,41 +125,45 @@ fn told(event: &Event) -> Told {
         }
         Event::AgentSeen { agent, waited: true, .. } => ("goes on", Tone::Good, agent.to_string()),
         Event::AgentSeen { agent, .. } => ("seen", Tone::Over, agent.to_string()),
-        Event::Noted { task, note } => ("noted", Tone::Plain, about(task, note.as_deref())),
+        Event::Noted { task, note } => ("noted", Tone::Plain, about(task, names, note.as_deref())),
         Event::ParticipantJoined { participant } => {
             ("joined", Tone::Good, format!("process {}", participant.pid))
         }
         Event::ParticipantGone { participant, .. } => {
-            ("gone", Tone::Over, format!("participant {participant}"))
+            ("gone", Tone::Over, gone(participant, names))
         }
         Event::ClockStepped { gap_millis, .. } => {
             ("slept", Tone::Busy, format!("for {} s; every deadline moves", gap_millis / 1_000))
         }
-        Event::Claimed { task, attempt, place, .. } => {
-            ("claimed", Tone::Busy, format!("{task}, attempt {attempt}{}", at(place)))
-        }
-        Event::Started { task } => ("started", Tone::Busy, task.to_string()),
+        Event::Claimed { task, attempt, place, .. } => (
+            "claimed",
+            Tone::Busy,
+            format!("{}, attempt {attempt}{}", named_task(task, names), at(place)),
+        ),
+        Event::Started { task } => ("started", Tone::Busy, named_task(task, names)),
         Event::Completed { task, result, review: true, .. } => {
-            ("to review", Tone::Busy, about(task, result.output.as_deref()))
+            ("to review", Tone::Busy, about(task, names, result.output.as_deref()))
         }
         Event::Completed { task, result, .. } => {
-            ("completed", Tone::Good, about(task, result.output.as_deref()))
+            ("completed", Tone::Good, about(task, names, result.output.as_deref()))
         }
         Event::Reviewed { task, approved: true, comment } => {
-            ("approved", Tone::Good, about(task, comment.as_deref()))
+            ("approved", Tone::Good, about(task, names, comment.as_deref()))
         }
         Event::Reviewed { task, comment, .. } => {
-            ("sent back", Tone::Bad, about(task, comment.as_deref()))
+            ("sent back", Tone::Bad, about(task, names, comment.as_deref()))
         }
-        Event::LateResultKept { task, attempt, .. } => {
-            ("kept", Tone::Over, format!("the late result of {task}, attempt {attempt}"))
-        }
+        Event::LateResultKept { task, attempt, .. } => (
+            "kept",
+            Tone::Over,
+            format!("the late result of {}, attempt {attempt}", named_task(task, names)),
+        ),
         Event::Failed { task, error, retry_at } => {
             let again = if retry_at.is_some() { "to be tried again: " } else { "" };
-            ("failed", Tone::Bad, format!("{task}: {again}{}", error.message))
+            ("failed", Tone::Bad, format!("{}: {again}{}", named_task(task, names), error.message))
         }
         Event::Released { task, reason } => {
-            ("released", Tone::Waiting, about(task, reason.as_deref()))
+            ("released", Tone::Waiting, about(task, names, reason.as_deref()))
         }
         Event::LeaseExpired { task, attempt, gave_up, .. } => {
             let end = if *gave_up {
@@ -137,15 +171,15 @@ fn told(event: &Event) -> Told {
             } else {
                 "the task is available again"
             };
-            ("expired", Tone::Bad, format!("{task}, attempt {attempt}; {end}"))
+            ("expired", Tone::Bad, format!("{}, attempt {attempt}; {end}", named_task(task, names)))
         }
         Event::StopRequested { task, reason, .. } => {
-            ("asked to stop", Tone::Bad, about(task, reason.as_deref()))
+            ("asked to stop", Tone::Bad, about(task, names, reason.as_deref()))
         }
         Event::Cancelled { task, reason } => {
-            ("cancelled", Tone::Over, about(task, reason.as_deref()))
+            ("cancelled", Tone::Over, about(task, names, reason.as_deref()))
         }
-        Event::Retried { task } => ("made available", Tone::Waiting, task.to_string()),
+        Event::Retried { task } => ("made available", Tone::Waiting, named_task(task, names)),
         Event::DiscoveryAdded { content, .. } => ("discovered", Tone::Good, content.clone()),
         Event::MessageSent { message } => (
             "wrote",
@@ -191,8 +225,9 @@ fn told(event: &Event) -> Told {
             let fields = [("goal", goal.is_some()), ("master_plan", master_plan.is_some())];
             let fields =
                 fields.into_iter().filter(|(_, is_new)| *is_new).map(|(name, _)| name.to_owned());
-            let tasks =
-                tasks.iter().take(NAMED).map(|one| format!("{}{}", one.task, changed(&one.change)));
+            let tasks = tasks.iter().take(NAMED).map(|one| {
+                format!("{}{}", named_task(&one.task, names), changed(&one.change, None))
+            });
             (
                 "edited",
                 Tone::Busy,
@@ -215,10 +250,10 @@ fn told(event: &Event) -> Told {
             ),
         ),
         Event::RunCreated { run, .. } => {
-            ("dispatched", Tone::Waiting, about(&run.id, Some(&run.description)))
+            ("dispatched", Tone::Waiting, about(&run.id, names, Some(&run.description)))
         }
         Event::RunFailed { run_id, error } => {
-            ("failed", Tone::Bad, about(run_id, Some(&error.message)))
+            ("failed", Tone::Bad, about(run_id, names, Some(&error.message)))
         }
         Event::RunsAwaited { runs, .. } => {
             ("waiting", Tone::Waiting, format!("{} runs for a busy runner", runs.len()))
@@ -227,9 +262,9 @@ fn told(event: &Event) -> Told {
             ("told", Tone::Plain, format!("{run_id} of child runs that have ended"))
         }
         Event::RunnerSeen { agent, .. } => ("a runner", Tone::Good, agent.to_string()),
-        Event::TasksReset { tasks } => ("reset", Tone::Busy, named(tasks.iter())),
+        Event::TasksReset { tasks } => ("reset", Tone::Busy, named(tasks.iter(), names)),
         Event::TasksRetired { tasks, .. } => {
-            ("retired", Tone::Over, named(tasks.iter().map(|task| &task.id)))
+            ("retired", Tone::Over, named(tasks.iter().map(|task| &task.id), names))
         }
         Event::WorkflowSaved(saved) => {
             let at = saved.checkpoint.as_ref().map(|(_, one)| {
@@ -241,7 +276,7 @@ fn told(event: &Event) -> Told {
             ("saved", Tone::Plain, format!("workflow {}{}", saved.workflow, at.unwrap_or_default()))
         }
         Event::ArtifactAttached { task, artifact } => {
-            ("attached", Tone::Plain, about(task, Some(&artifact.name)))
+            ("attached", Tone::Plain, about(task, names, Some(&artifact.name)))
         }
         Event::CheckpointsDropped { checkpoints, workflow, expired } => {
             let of = workflow.as_ref().map(|id| format!(" and workflow {id}")).unwrap_or_default();
@@ -262,35 +297,67 @@ fn waiting(
     format!("{agent} for {}{what}{place}", reason.as_str())
 }
 
-fn added(tasks: &[NewTask]) -> String {
+fn added(tasks: &[NewTask], names: &Names) -> String {
     match tasks {
-        [task] => about(&task.id, Some(task.title.as_ref().unwrap_or(&task.description))),
-        tasks => named(tasks.iter().map(|task| &task.id)),
+        [task] => named_task(&task.id, names),
+        tasks => named(tasks.iter().map(|task| &task.id), names),
     }
 }
 
-fn about(task: &TaskId, what: Option<&str>) -> String {
-    match what.filter(|what| !what.is_empty()) {
-        Some(what) => format!("{task}: {what}"),
+/// The task's id, and its title if that is known.
+fn named_task(task: &TaskId, names: &Names) -> String {
+    match names.title(task).filter(|title| *title != task.as_str()) {
+        Some(title) => format!("{task} \"{}\"", cut(title, TITLE)),
         None => task.to_string(),
     }
 }
 
-/// Names of the fields that were changed.
-fn changed(change: &TaskChange) -> String {
-    let fields = serde_json::to_value(change).unwrap_or_default();
-    let names: Vec<_> =
-        fields.as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
-    if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
+fn about(task: &TaskId, names: &Names, what: Option<&str>) -> String {
+    let task = named_task(task, names);
+    match what.filter(|what| !what.is_empty()) {
+        Some(what) => format!("{task}: {what}"),
+        None => task,
+    }
+}
+
+/// The agents that acted through a process that went.
+fn gone(participant: &ParticipantId, names: &Names) -> String {
+    match names.agents_of(participant) {
+        [] => format!("participant {participant}"),
+        agents => format!("{}: the process has ended", listed(agents)),
+    }
+}
+
+/// The fields that were changed, and from what to what.
+fn changed(change: &TaskChange, before: Option<&Map<String, Value>>) -> String {
+    let Ok(Value::Object(fields)) = serde_json::to_value(change) else { return String::new() };
+    let told = fields.iter().map(|(name, new)| {
+        let old = before.and_then(|before| before.get(name));
+        match (name.as_str(), old) {
+            // They may be as long as a page.
+            ("description" | "context" | "demands", _) => name.clone(),
+            (_, None) => format!("{name} → {}", value(new)),
+            (_, Some(old)) => format!("{name} {} → {}", value(old), value(new)),
+        }
+    });
+    let told: Vec<_> = told.collect();
+    if told.is_empty() { String::new() } else { format!(": {}", told.join(", ")) }
+}
+
+fn value(value: &Value) -> String {
+    match cut(&text(value), TITLE) {
+        empty if empty.is_empty() => "none".to_owned(),
+        text => text,
+    }
 }
 
 fn at(place: &Place) -> String {
     place.branch.as_ref().map(|branch| format!(", on branch {branch}")).unwrap_or_default()
 }
 
-fn named<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>) -> String {
+fn named<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>, names: &Names) -> String {
     let count = tasks.len();
-    let names: Vec<_> = tasks.take(NAMED).map(ToString::to_string).collect();
+    let told: Vec<_> = tasks.take(NAMED).map(|task| named_task(task, names)).collect();
     let more = if count > NAMED { ", …" } else { "" };
-    format!("{count} tasks: {}{more}", names.join(", "))
+    format!("{count} tasks: {}{more}", told.join(", "))
 }

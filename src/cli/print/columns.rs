@@ -1,0 +1,124 @@
+//! Texts in columns of a terminal: what counts is how wide they are shown.
+
+use std::io::{self, IsTerminal};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::harmless;
+use crate::state::time::{DAY, MINUTE, SECOND};
+
+pub(in crate::cli) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The first line of `text`, with an ellipsis where it is wider than `most`.
+pub(in crate::cli) fn cut(text: &str, most: usize) -> String {
+    let line = harmless(text.lines().next().unwrap_or_default());
+    if width(&line) <= most {
+        return line;
+    }
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or_default();
+        used < most
+    };
+    let kept: String = line.chars().take_while(fits).collect();
+    if most == 0 { String::new() } else { format!("{}…", kept.trim_end()) }
+}
+
+/// `text` cut or filled up with spaces to `wide` columns.
+pub(in crate::cli) fn left(text: &str, wide: usize) -> String {
+    let text = cut(text, wide);
+    let missing = wide.saturating_sub(width(&text));
+    text + &" ".repeat(missing)
+}
+
+/// The same, at the right edge of its column.
+pub(in crate::cli) fn right(text: &str, wide: usize) -> String {
+    let text = cut(text, wide);
+    " ".repeat(wide.saturating_sub(width(&text))) + &text
+}
+
+/// The width of the widest, at most `most`.
+pub(in crate::cli) fn widest<'t>(texts: impl Iterator<Item = &'t str>, most: usize) -> usize {
+    texts.map(width).max().unwrap_or_default().min(most)
+}
+
+/// As many of `items` as fit into `room`, with ` · ` between them, and how many they are.
+pub(in crate::cli) fn joined(items: &[String], room: usize) -> (String, usize) {
+    let mut line = String::new();
+    for (count, item) in items.iter().enumerate() {
+        let gap = if line.is_empty() { "" } else { " · " };
+        if width(&line) + width(gap) + width(item) > room {
+            return (line, count);
+        }
+        line.push_str(gap);
+        line.push_str(item);
+    }
+    (line, items.len())
+}
+
+/// `text` in lines of at most `room` columns, broken between words; a longer word has a line of its
+/// own.
+pub(in crate::cli) fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    if lines.is_empty() { vec![String::new()] } else { lines }
+}
+
+/// Width of the terminal that standard output is. Some terminals report none.
+pub(in crate::cli) fn of_terminal() -> Option<usize> {
+    let size = io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten();
+    size.map(|(columns, _)| columns.into()).filter(|columns| *columns > 0)
+}
+
+/// A span in two to four characters: `12s`, `41m`, `3h`, `2d`.
+pub(in crate::cli) fn span(millis: i64) -> String {
+    match millis {
+        ..MINUTE => format!("{}s", millis.max(0) / SECOND),
+        MINUTE..6_000_000 => format!("{}m", millis / MINUTE),
+        6_000_000..172_800_000 => format!("{}h", (millis + 30 * MINUTE) / (60 * MINUTE)),
+        _ => format!("{}d", (millis + DAY / 2) / DAY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_by_how_wide_they_are_shown() {
+        assert_eq!(cut("plain", 5), "plain");
+        assert_eq!(cut("plainer", 5), "plai…");
+        assert_eq!(cut("日本語の題", 5), "日本…");
+        assert_eq!(cut("one\ntwo", 9), "one");
+        assert_eq!(cut("word and more", 6), "word…");
+        assert_eq!(cut("a", 0), "");
+        for wide in 0..12 {
+            assert_eq!(width(&left("日本語の題", wide)), wide);
+            assert_eq!(width(&right("e\u{301}t\u{e9}", wide)), wide);
+        }
+    }
+
+    #[test]
+    fn items_are_joined_as_far_as_they_fit() {
+        let items = ["one".to_owned(), "two".to_owned(), "three".to_owned()];
+        assert_eq!(joined(&items, 9), ("one · two".to_owned(), 2));
+        assert_eq!(joined(&items, 80).1, 3);
+        assert_eq!(joined(&items, 2), (String::new(), 0));
+    }
+
+    #[test]
+    fn spans_are_short() {
+        let told = [0, 59_999, MINUTE, 99 * MINUTE, 100 * MINUTE, 47 * 60 * MINUTE, 3 * DAY];
+        assert_eq!(told.map(span), ["0s", "59s", "1m", "99m", "2h", "47h", "3d"]);
+    }
+}

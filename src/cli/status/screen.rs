@@ -1,0 +1,180 @@
+//! The first screen in the terminal: the board's model, fitted to the width and height that there
+//! are.
+
+mod agents;
+mod lists;
+
+use crate::cli::print::columns::{cut, joined, left, right, span, widest, width};
+use crate::cli::print::{Page, Tone};
+use crate::cli::wording::Wording;
+use crate::state::time::Timestamp;
+use crate::view::{Board, Rows, Wait, WaitKind};
+
+/// Fewest rows of a list, however low the terminal is.
+const FEWEST: usize = 2;
+const BAR: usize = 30;
+/// Widest columns of names, and of a number such as `#1234`.
+const NAME: usize = 16;
+const NUMBER: usize = 6;
+const AGE: usize = 4;
+
+pub(super) type Line = Vec<(Tone, String)>;
+
+/// Room in the terminal.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub columns: usize,
+    /// None if every row is wanted.
+    pub lines: Option<usize>,
+}
+
+pub(super) struct Screen<'a> {
+    pub page: &'a Page,
+    pub board: &'a Board,
+    pub room: Room,
+    pub wording: &'a Wording,
+}
+
+impl Screen<'_> {
+    /// All lines; `notes` come between the head and the lists.
+    pub(super) fn lines(&self, notes: Vec<Line>) -> Vec<Line> {
+        let mut lines = self.head();
+        let foot = if self.room.lines.is_some() { self.foot() } else { self.lists() };
+        // Notes are whole, because they name commands: long ones take several lines.
+        let tall = |note: &Line| {
+            let wide: usize = note.iter().map(|(_, text)| width(text)).sum();
+            wide.div_ceil(self.room.columns).max(1)
+        };
+        let taken = lines.len() + foot.len() + notes.iter().map(tall).sum::<usize>();
+        let [waits, agents] = self.heights(taken);
+        lines.extend(notes);
+        lines.extend(self.waits(waits));
+        lines.extend(self.agents(agents));
+        lines.extend(foot);
+        lines
+    }
+
+    /// Rows that the two lists get, if everything else takes `taken` lines.
+    fn heights(&self, taken: usize) -> [usize; 2] {
+        let mut rows = [self.board.waits.rows.len(), self.board.agents.rows.len()];
+        let Some(lines) = self.room.lines else { return rows };
+        // Each list has an empty line and a title, and the terminal's prompt takes one.
+        let left = lines.saturating_sub(taken + 5);
+        while rows.iter().sum::<usize>() > left {
+            let longer = usize::from(rows[1] >= rows[0]);
+            if rows[longer] <= FEWEST {
+                break;
+            }
+            rows[longer] -= 1;
+        }
+        rows
+    }
+
+    fn head(&self) -> Vec<Line> {
+        let (head, columns) = (&self.board.head, self.room.columns);
+        let mut far = vec![format!("{} of {} done", head.done, head.wanted)];
+        far.extend(head.pace.map(|pace| format!("{} an hour", pace.per_hour)));
+        far.extend(head.ends_at.map(|end| format!("about {}", self.page.clock(end))));
+        let far = far.join(" · ");
+        let goal = if head.goal.is_empty() { "no goal yet" } else { &head.goal };
+        let room = columns.saturating_sub(width(&far) + 2);
+        let title = vec![(Tone::Plain, format!("{}  {far}", left(goal, room)))];
+        let full = usize::try_from(head.percent).unwrap_or_default().min(100) * BAR / 100;
+        let bar = format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full));
+        let mut lines = vec![title];
+        let (mut lead, indent) = (bar, BAR + 3);
+        let mut counts = self.counts();
+        while !counts.is_empty() {
+            let (line, count) = joined(&counts, columns.saturating_sub(indent).max(20));
+            lines.push(vec![(Tone::Good, left(&lead, indent)), (Tone::Plain, line)]);
+            counts.drain(..count.max(1));
+            lead = String::new();
+        }
+        lines
+    }
+
+    fn counts(&self) -> Vec<String> {
+        let (counts, first) = (&self.board.counts, self.board.retries.rows.first());
+        let until = first.and_then(|retry| retry.until).map(|until| self.page.clock(until));
+        let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+        let told = [
+            (counts.in_work, "in work", String::new()),
+            (counts.in_review, "in review", String::new()),
+            (counts.ready, "ready", String::new()),
+            (counts.blocked, "blocked", String::new()),
+            (counts.waiting, "waiting", until),
+            (counts.failed, "failed", String::new()),
+            (counts.cancelled, "cancelled", String::new()),
+        ];
+        let told = told.into_iter().filter(|(count, ..)| *count > 0);
+        let mut told: Vec<_> =
+            told.map(|(count, word, more)| format!("{count} {word}{more}")).collect();
+        if told.is_empty() {
+            told.push(if counts.total > 0 { "all is done" } else { "no tasks" }.to_owned());
+        }
+        told
+    }
+
+    /// A list's title: how many there are, and where the rest is if not all are shown.
+    fn title<T>(&self, name: &str, list: &Rows<T>, shown: usize, more: &str) -> Vec<Line> {
+        let mut title = format!("{name}  {}{more}", list.total());
+        if shown < list.total() {
+            let all = self.wording.line("status --all");
+            title = format!("{title}  (the first {shown}; all: {all})");
+        }
+        vec![Line::new(), vec![(Tone::Waiting, cut(&title, self.room.columns))]]
+    }
+
+    fn waits(&self, shown: usize) -> Vec<Line> {
+        let list = &self.board.waits;
+        if list.is_empty() {
+            return vec![Line::new(), vec![(Tone::Good, "Nothing waits for you.".to_owned())]];
+        }
+        let rows = &list.rows[..shown];
+        let name = widest(rows.iter().map(|wait| wait.name.as_str()), NAME);
+        let kind = widest(rows.iter().map(|wait| wait.kind.as_str()), NAME);
+        let rest = self.room.columns.saturating_sub(2 + name + 1 + kind + 1 + AGE + 2);
+        let remedies: Vec<_> = rows.iter().map(|wait| remedy(wait, rest)).collect();
+        let remedy = widest(remedies.iter().map(String::as_str), rest / 2);
+        let text =
+            widest(rows.iter().map(|wait| wait.text.as_str()), rest.saturating_sub(remedy + 2));
+        let row = |(wait, how): (&Wait, &String)| {
+            // A remedy is of no use if it is cut.
+            let text = text.min(rest.saturating_sub(width(how) + 2));
+            let said = if text < FEWEST { String::new() } else { left(&wait.text, text) + "  " };
+            vec![
+                (Tone::Plain, format!("  {} ", left(&wait.name, name))),
+                (tone(wait.kind), left(wait.kind.as_str(), kind)),
+                (Tone::Plain, format!(" {}  {said}{how}", right(&self.age(wait.since), AGE))),
+            ]
+        };
+        let mut lines = self.title("WAITS FOR YOU", list, shown, "");
+        lines.extend(rows.iter().zip(&remedies).map(row));
+        lines
+    }
+
+    fn age(&self, since: Option<Timestamp>) -> String {
+        since.map(|since| span(self.board.now.since(since))).unwrap_or_default()
+    }
+}
+
+/// What to do about it: the first command, and more of them where the text leaves room.
+fn remedy(wait: &Wait, room: usize) -> String {
+    let commands = wait.remedies.iter().map(|words| words.join(" "));
+    let place = wait.place.as_ref().map(|place| format!("in {place}"));
+    let mut all = place.into_iter().chain(commands);
+    let first = all.next().unwrap_or_default();
+    let taken = width(&wait.text) + 2;
+    all.fold(first, |told, more| {
+        let longer = format!("{told}, {more}");
+        if taken + width(&longer) <= room { longer } else { told }
+    })
+}
+
+fn tone(kind: WaitKind) -> Tone {
+    match kind {
+        WaitKind::Failed | WaitKind::NoSign | WaitKind::Stuck => Tone::Bad,
+        WaitKind::Message => Tone::Plain,
+        _ => Tone::Busy,
+    }
+}
