@@ -203,6 +203,7 @@ pub(crate) fn calls(operation: &str, last: &str) -> Option<Vec<Value>> {
         }
         "report_waiting" => all(&[json!({"agent_id": "writer", "for": "permission"})]),
         "pause" => all(&[json!({})]),
+        "ask_human" => all(&[json!({"agent_id": "writer", "question": "a?"})]),
         "send_message" => all(&[json!({"to": "writer", "text": "a"})]),
         "reserve_files" => all(&[json!({"agent_id": "writer", "files": ["src/**"]})]),
         "release_files" => all(&[some("writer")]),
