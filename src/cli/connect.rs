@@ -31,6 +31,7 @@ use serde_json::json;
 use super::AUTO;
 use crate::config::TOKEN_VARIABLE;
 use crate::participant::directory::JOURNAL;
+use crate::rpc::client::{Address, AddressError};
 pub(super) use client::Client;
 use entry::{Edited, Entry};
 use file::ConfigFile;
@@ -188,7 +189,13 @@ fn connect_part(
     let next = match (&args.url, part) {
         (_, Part::Hooks) => hooks::next(client).to_owned(),
         (None, Part::Server) => client.next().to_owned(),
-        (Some(_), Part::Server) => client.next_remote(target.board),
+        (Some(url), Part::Server) => {
+            let is_elsewhere = match url.parse::<Address>() {
+                Ok(address) => !address.is_loopback(),
+                Err(error) => error == AddressError::NotEncrypted,
+            };
+            if is_elsewhere { client.next_elsewhere() } else { client.next_remote(target.board) }
+        }
     };
     let fresh = Addition::new(client, part, args, target, "")?;
     let config = fresh.put_into("", client)?.text;

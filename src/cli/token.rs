@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::print::Column;
 use super::{AUTO, Outcome, Session, usage_error};
+use crate::http::TOKEN_FILE;
 use crate::http::tokens::{self, Entry, TokensError, Wish};
 use crate::participant::board_time;
 use crate::participant::directory;
@@ -41,7 +42,10 @@ struct Add {
     #[arg(long, value_enum, default_value = "worker")]
     role: Rank,
     /// Name of the token in lists and messages [default: the agent's id, or the role and a number]
-    #[arg(long, value_name = "NAME")]
+    #[arg(value_name = "NAME")]
+    called: Option<String>,
+    /// The same
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with = "called")]
     name: Option<String>,
     /// Days until the token expires [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
@@ -96,8 +100,8 @@ fn add(session: &Session, wanted: Add) -> Outcome {
         ));
     }
     directory::prepare(session.dir())?;
-    let Add { role, name, expires, rate } = wanted;
-    let wish = Wish { name, role: role.into(), agent, days: expires, rate };
+    let Add { called, role, name, expires, rate } = wanted;
+    let wish = Wish { name: called.or(name), role: role.into(), agent, days: expires, rate };
     let (entry, text) = tokens::add(session.dir(), wish)?;
     let mut reply = shown(&entry);
     reply["token"] = Value::from(text.as_str());
@@ -112,14 +116,26 @@ fn add(session: &Session, wanted: Add) -> Outcome {
 }
 
 fn list(session: &Session) -> Outcome {
-    let entries = if has_board(session)? { tokens::list(session.dir())? } else { Vec::new() };
+    let has_board = has_board(session)?;
+    let entries = if has_board { tokens::list(session.dir())? } else { Vec::new() };
     let now = board_time(session.dir());
-    let reply = json!({"tokens": entries.iter().map(shown).collect::<Vec<_>>()});
+    let of_server = Some(session.dir().join(TOKEN_FILE)).filter(|file| has_board && file.exists());
+    let reply = json!({
+        "tokens": entries.iter().map(shown).collect::<Vec<_>>(), "server_token_file": of_server,
+    });
     session.show(&reply, |page| {
+        if let Some(file) = &of_server {
+            let file = file.display();
+            page.line(format_args!(
+                "the server's own token, which may do everything, is in {file}; `callboard serve \
+                 --new-token` makes another"
+            ));
+        }
         if entries.is_empty() {
+            let others = if of_server.is_some() { "no other tokens" } else { "no tokens" };
             return page.line(format_args!(
-                "no tokens; {} makes one",
-                session.wording.command("token add")
+                "{others}; {} makes one",
+                session.wording.command("token add NAME")
             ));
         }
         let rows: Vec<_> = entries

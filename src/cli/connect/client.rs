@@ -183,6 +183,20 @@ impl Client {
         }
     }
 
+    /// What to do if another machine serves the board: its token's file is not here.
+    pub(super) fn next_elsewhere(self) -> String {
+        let next = self.next();
+        let made =
+            "on the machine that serves the board, `callboard token add NAME` prints a token";
+        match self {
+            Self::Vscode => format!("{made}; {next}; paste it when asked"),
+            _ => format!(
+                "{made}; in the shell that starts the client: \
+                 `read -rs {TOKEN_VARIABLE} && export {TOKEN_VARIABLE}`, and paste it; {next}"
+            ),
+        }
+    }
+
     pub(super) fn next(self) -> &'static str {
         match self {
             Self::Claude => {

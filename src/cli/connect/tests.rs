@@ -603,6 +603,12 @@ fn next_says_how_to_give_the_token() {
         "{}",
         vscode.next
     );
+    for url in ["https://board.example/mcp", "http://10.1.2.3:8425/mcp"] {
+        let args = ConnectArgs { url: Some(url.to_owned()), ..http(Client::Codex) };
+        let far = project.connect_with(args, None).expect("connected");
+        assert!(far.next.contains("callboard token add NAME"), "{}", far.next);
+        assert!(!far.next.contains("serve.token"), "{}", far.next);
+    }
     let elsewhere = export_token(Path::new("/it's here; rm"));
     assert_eq!(elsewhere, r#"export CALLBOARD_TOKEN="$(cat '/it'\''s here; rm/serve.token')""#);
 }

@@ -109,7 +109,8 @@ fn texts_of_messages_are_for_those_whom_they_concern() {
         let sent = told
             .iter()
             .filter(|(way, text)| way == "subscribe_events" && text.contains("\"message_sent\""));
-        assert_eq!(sent.count(), 7, "each is an event for everybody");
+        // What the token itself asks the person comes on top.
+        assert!(sent.count() >= 7, "each is an event for everybody");
     }
     let texts = |arguments: &[&str]| {
         let token = added(&board, arguments);

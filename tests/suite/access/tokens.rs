@@ -259,6 +259,7 @@ fn token_is_shown_once_and_kept_as_its_hash_in_a_private_file() {
         (&json!("ci"), &json!("worker"), &Value::Null)
     );
     assert!(one["expires"].is_string() && !listed.to_string().contains(&text[4..]));
+    assert!(board.finish(board.command().args(["token", "add", "laptop"])).status.success());
     let again = board.finish(board.command().args(["token", "add", "--name", "ci"]));
     assert!(
         !again.status.success() && again.stderr.contains("token revoke ci"),
@@ -435,6 +436,8 @@ fn file_of_tokens_that_cannot_be_trusted_lets_in_nobody_but_the_owner() {
     assert!(!listed.status.success() && listed.stderr.contains("chmod 600"), "{}", listed.stderr);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(asks(&text), 200, "as the advice says");
+    let listed = board.finish(board.command().args(["token", "list"])).stdout;
+    assert!(listed.contains("serve.token"), "the owner's token is listed, too: {listed}");
     // A file whose mode is already wrong when it appears.
     let other = board.file("other.toml");
     fs::copy(&file, &other).unwrap();
