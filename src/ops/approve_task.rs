@@ -36,7 +36,7 @@ impl Operation for ApproveTask {
     const DESCRIPTION: &'static str =
         "Accept the result of a task in review, which is done then. Not for your own work.";
     const ANNOTATIONS: Annotations = REPEATABLE;
-    const TOOLSET: Toolset = Toolset::Core;
+    const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
     type Params = Params;
     type Reply = Reply;

@@ -29,7 +29,7 @@ impl Operation for RejectTask {
     const DESCRIPTION: &'static str = "Send a task in review back: it is available again, and its \
                                        next agent gets the reason. Costs no attempt.";
     const ANNOTATIONS: Annotations = REPEATABLE;
-    const TOOLSET: Toolset = Toolset::Core;
+    const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
     type Params = Params;
     type Reply = Reply;

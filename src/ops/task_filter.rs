@@ -27,7 +27,7 @@ pub enum StatusFilter {
     All,
     Available,
     Claimed,
-    /// Those in review, too
+    // Those in review, too.
     InProgress,
     Review,
     Done,

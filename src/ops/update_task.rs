@@ -46,7 +46,7 @@ pub struct Params {
     pub clear: Vec<Clearable>,
 }
 
-/// Fields that can be emptied.
+// Fields that can be emptied. No doc comment, because every tool list would contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clearable {

@@ -185,7 +185,8 @@ impl Properties {
     }
 }
 
-/// What an agent must offer to be given a task: every capability and tag, and equal properties.
+/// What its agent needs
+// Every capability and tag, and equal properties. Every tool list contains the line above.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -8,17 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::id::AgentId;
 use super::time::Timestamp;
 
-/// Whether a completed task waits for a reviewer, and for which.
+// Whether a completed task waits for a reviewer, and for which. No doc comments, because every tool
+// list would contain them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Review {
-    /// Whatever is said above: of what the task is a part of, of its plan, of the board
+    // Whatever is said above: of what the task is a part of, of its plan, of the board.
     #[serde(rename = "default")]
     Unsaid,
-    /// The task is done at once
+    // The task is done at once.
     #[default]
     #[serde(rename = "none")]
     None,
-    /// Anybody but the agent that did the work
+    // Anybody but the agent that did the work.
     #[serde(rename = "required")]
     Required,
     #[serde(rename = "by leader", alias = "leader")]
