@@ -27,7 +27,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = lines_of(process.stdout.take().unwrap());
         let complaints = lines_of(process.stderr.take().unwrap());
@@ -353,7 +353,7 @@ fn refusals_name_commands_unless_operations_were_called() {
 }
 
 /// Output of `callboard …` on a terminal.
-fn on_a_terminal(board: &Board, arguments: &str) -> Option<String> {
+pub(crate) fn on_a_terminal(board: &Board, arguments: &str) -> Option<String> {
     Some(String::from_utf8(terminal(board, arguments)?.output().unwrap().stdout).unwrap())
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::harness::Board;
+use super::people::{Running, on_a_terminal};
 
 /// A board with an agent that works, one that asks, and tasks of every kind.
 fn scene() -> Board {
@@ -244,4 +245,44 @@ fn history_says_titles_and_what_was_before_and_leaves_noise_out() {
     command.args(["history", "--limit", "1"]).env("TZ", "Asia/Tokyo");
     let tokyo = board.finish(&mut command).stdout;
     assert_ne!(tokyo.get(..16), utc.get(..16), "{tokyo}");
+}
+
+#[test]
+fn command_alone_on_a_terminal_is_the_status_if_there_is_a_board() {
+    let board = Board::new();
+    let Some(help) = on_a_terminal(&board, "") else { return };
+    contains(&help, &["Usage:", "Commands:"]);
+    let board = scene();
+    contains(&on_a_terminal(&board, "").unwrap(), &["Port the parser", "WAITS FOR YOU"]);
+    contains(&on_a_terminal(&board, "--version").unwrap(), &["callboard "]);
+    // A program that calls it without a command gets help, not a screen.
+    let piped = board.finish(&mut board.command());
+    assert_eq!(piped.status.code(), Some(2), "{}", piped.stdout);
+}
+
+#[test]
+fn status_is_shown_anew_when_something_happens() {
+    let board = scene();
+    let watch = Running::start(board.command().args(["--json", "status", "--watch"]));
+    let total = |line: String| {
+        serde_json::from_str::<Value>(&line).unwrap()["board"]["counts"]["total"].as_u64()
+    };
+    assert_eq!(total(watch.line()), Some(6));
+    board.cli_ok("create_task", json!({"description": "one more"}));
+    while total(watch.line()) != Some(7) {}
+}
+
+#[test]
+fn texts_of_events_are_broken_between_words_on_a_terminal() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "t", "description": "d"}));
+    board.cli_ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
+    board.cli_ok("claim_task", json!({"agent_id": "a", "task_id": "t"}));
+    let note = "word ".repeat(60);
+    board.cli_ok("heartbeat", json!({"agent_id": "a", "note": note}));
+    let Some(text) = on_a_terminal(&board, "--color never history --limit 1") else { return };
+    let lines: Vec<_> = text.lines().filter(|line| line.contains("word")).collect();
+    assert!(lines.len() > 1 || lines[0].matches("word").count() == 60, "{text}");
+    let is_whole = |line: &&str| line.trim_end().ends_with("word");
+    assert!(lines.iter().all(is_whole), "{text}");
 }
