@@ -119,6 +119,35 @@ impl<'a> Git<'a> {
         Some(!changed.is_empty() && changed.iter().all(|name| !differs.contains(name)))
     }
 
+    /// What git shows of the change from one commit to another, or to the files as they are.
+    /// `None` if git has nothing of it, or it is too large.
+    pub(crate) fn diff(&self, from: &str, to: Option<&str>, files: &[String]) -> Option<String> {
+        let how = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--stat", "--patch"];
+        let (code, text) = self.ask_without(
+            &self.filters()?,
+            how.into_iter()
+                .chain([from])
+                .chain(to)
+                .chain(["--"])
+                .chain(files.iter().map(String::as_str)),
+        )?;
+        (code == 0).then_some(text)
+    }
+
+    /// The commit at which two have parted.
+    pub(crate) fn parted(&self, one: &str, other: &str) -> Option<String> {
+        let (code, base) = self.ask(["merge-base", one, other])?;
+        Some(base.trim().to_owned()).filter(|base| code == 0 && is_commit(base))
+    }
+
+    /// The first parent of a commit.
+    pub(crate) fn parent(&self, commit: &str) -> Option<String> {
+        let before = format!("{commit}^");
+        let (code, text) =
+            self.ask(["rev-parse", "--verify", "--quiet", "--end-of-options", &before])?;
+        Some(text.trim().to_owned()).filter(|parent| code == 0 && is_commit(parent))
+    }
+
     fn changed(&self, from: &str, to: &str) -> Option<Vec<String>> {
         let (code, text) =
             self.ask(["diff-tree", "-r", "--name-only", "--no-renames", "-z", from, to])?;

@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = i64::from(DEFAULT_PRIORITY), allow_negative_numbers = true)]
     priority: i64,
     /// Task that must be done first; may be repeated
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "TASK", visible_alias = "depends")]
     after: Vec<String>,
     /// File to read or change for it; may be repeated
     #[arg(long, value_name = "PATH")]
@@ -82,7 +82,7 @@ pub(super) struct Arguments {
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = match &arguments.batch {
         Some(file) => add_batch(session, batch(&read_input(file), arguments.key.as_deref()))?,
-        None => session.call("create_task", task(session, arguments))?,
+        None => session.call("create_task", task(session, arguments)?)?,
     };
     session.show(&reply, |page| match reply["task_ids"].as_array() {
         Some(ids) => ids.iter().for_each(|id| page.line(print::text(id))),
@@ -91,16 +91,17 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn task(session: &Session, arguments: Arguments) -> Value {
+fn task(session: &Session, arguments: Arguments) -> anyhow::Result<Value> {
+    let dependencies = session.task_ids(&arguments.after)?;
     let demands = demands(&arguments);
     let metadata = arguments.metadata.into_iter().map(|(name, text)| {
         let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
         (name, value)
     });
-    json!({
+    Ok(json!({
         "description": arguments.description.unwrap_or_default(),
         "priority": arguments.priority,
-        "dependencies": arguments.after,
+        "dependencies": dependencies,
         "context_files": session.project_paths(&arguments.file),
         "hints": arguments.hint,
         "metadata": Value::Object(metadata.collect()),
@@ -115,7 +116,7 @@ fn task(session: &Session, arguments: Arguments) -> Value {
         "review": arguments.review,
         "id": arguments.id,
         "idempotency_key": arguments.key,
-    })
+    }))
 }
 
 fn demands(arguments: &Arguments) -> Option<Value> {

@@ -21,7 +21,7 @@ pub(super) enum Command {
 
 #[derive(Args)]
 pub(super) struct Attach {
-    /// Id of the task
+    /// The task
     #[arg(value_name = "TASK")]
     task: String,
     /// File to keep; `-` reads text from standard input; with --server, text files only
@@ -34,7 +34,7 @@ pub(super) struct Attach {
 
 #[derive(Args)]
 pub(super) struct List {
-    /// Id of the task
+    /// The task
     #[arg(value_name = "TASK")]
     task: String,
 }
@@ -48,6 +48,7 @@ pub(super) fn run(session: &Session, command: Command) -> Outcome {
 
 fn attach(session: &Session, arguments: Attach) -> Outcome {
     let Attach { task, file, name } = arguments;
+    let task = session.task(&task)?.id.to_string();
     let own_name =
         Path::new(&file).file_name().and_then(|name| name.to_str()).filter(|_| file != "-");
     let name = name.or(own_name.map(str::to_owned));
@@ -75,10 +76,11 @@ fn attach(session: &Session, arguments: Attach) -> Outcome {
 }
 
 fn list(session: &Session, arguments: &List) -> Outcome {
-    let query = get_task::Params { task_id: arguments.task.clone(), ..Default::default() };
+    let task_id = session.task(&arguments.task)?.id.to_string();
+    let query = get_task::Params { task_id: task_id.clone(), ..Default::default() };
     let reply = session.ask::<ops::GetTask>(&query)?;
     let artifacts = &reply.task.task.artifacts;
-    let shown = json!({"task_id": arguments.task, "artifacts": artifacts});
+    let shown = json!({"task_id": task_id, "artifacts": artifacts});
     session.show(&shown, |page| {
         if artifacts.is_empty() {
             return page.line(format_args!(

@@ -20,7 +20,7 @@ use crate::state::limit;
     "the reply to {operation} cannot be read ({fault}), so the server is another version of \
      callboard; update the older of the two"
 )]
-struct Unfit {
+pub(super) struct Unfit {
     operation: &'static str,
     fault: serde_json::Error,
 }
@@ -45,11 +45,21 @@ impl Session {
         O: Operation,
         O::Reply: DeserializeOwned,
     {
+        answered::<O>(self.call_pages(O::NAME, list, arguments(params)?)?)
+    }
+
+    /// The same by the operation's name, as JSON.
+    pub(super) fn call_pages(
+        &self,
+        operation: &str,
+        list: &str,
+        mut query: Value,
+    ) -> anyhow::Result<Value> {
         let (board, runtime) = (self.board(Stay::Brief)?, runtime()?);
-        let (mut query, mut items, mut warning) = (arguments(params)?, Vec::new(), None);
+        let (mut items, mut warning) = (Vec::new(), self.opened.swap_warning(None));
         query["limit"] = Value::from(limit::PAGE.max);
         loop {
-            let mut page = runtime.block_on(board.call(O::NAME, query.clone()))?;
+            let mut page = runtime.block_on(board.call(operation, query.clone()))?;
             items.append(page[list].as_array_mut().unwrap_or(&mut Vec::new()));
             // What a process has to say of the board comes with its first reply.
             warning = warning.or_else(|| page.get("warning").cloned());
@@ -57,7 +67,7 @@ impl Session {
                 Value::Null => {
                     let mut reply = json!({list: items});
                     warning.into_iter().for_each(|warning| reply["warning"] = warning);
-                    return answered::<O>(reply);
+                    return Ok(reply);
                 }
                 next => query["after"] = next,
             }

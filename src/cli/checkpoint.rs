@@ -44,8 +44,8 @@ pub(super) struct Save {
     /// Status, overriding the file's
     #[arg(long, value_name = "TEXT")]
     status: Option<String>,
-    /// Id of the task in whose work it is saved
-    #[arg(long, value_name = "ID", env = "CALLBOARD_TASK_ID", hide_env_values = true)]
+    /// The task in whose work it is saved
+    #[arg(long, value_name = "TASK", env = "CALLBOARD_TASK_ID", hide_env_values = true)]
     task: Option<String>,
     /// Number of the attempt that saves; the save is refused once that attempt is over
     #[arg(long, value_name = "N", env = "CALLBOARD_ATTEMPT", hide_env_values = true)]
@@ -70,7 +70,7 @@ pub(super) struct Show {
     #[arg(value_name = "WORKFLOW", required_unless_present = "task")]
     workflow: Option<String>,
     /// Show the newest checkpoint that was saved in work on this task
-    #[arg(long, value_name = "ID", conflicts_with = "workflow")]
+    #[arg(long, value_name = "TASK", conflicts_with = "workflow")]
     task: Option<String>,
     /// Show the checkpoint with this number [default: the newest sound one]
     #[arg(long, value_name = "N")]
@@ -115,7 +115,8 @@ pub(super) fn run(session: &Session, command: Command) -> Outcome {
     }
 }
 
-fn save(session: &Session, arguments: Save) -> Outcome {
+fn save(session: &Session, mut arguments: Save) -> Outcome {
+    arguments.task = session.task_id(arguments.task.as_deref())?;
     let state = execution_state(&arguments);
     let mut request = json!({"workflow_id": arguments.workflow, "task_id": arguments.task, "attempt": arguments.attempt,
         "scope": arguments.scope, "spent": amounts("--spent", &arguments.spent), "idempotency_key": arguments.key});
@@ -213,6 +214,7 @@ fn amounts_text(amounts: &Value) -> String {
 
 fn show(session: &Session, arguments: &Show) -> Outcome {
     let Show { workflow, task, number } = arguments;
+    let task = session.task_id(task.as_deref())?;
     let reply = session.call(
         "get_checkpoint",
         json!({"workflow_id": workflow, "task_id": task, "number": number}),

@@ -11,7 +11,7 @@ use crate::ops::{self, Handoff, Held};
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Claim this task and no other
-    id: Option<String>,
+    task: Option<String>,
     /// Seconds to wait for a task, at most 50
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = super::wait_seconds())]
     wait: u64,
@@ -24,9 +24,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let Arguments { id, wait, exclusive_files, scope } = arguments;
+    let Arguments { task, wait, exclusive_files, scope } = arguments;
+    let task_id = session.task_id(task.as_deref())?;
     let query =
-        Params { task_id: id, wait_seconds: wait, scope, exclusive_files, ..Default::default() };
+        Params { task_id, wait_seconds: wait, scope, exclusive_files, ..Default::default() };
     let progress =
         (wait > 0).then(|| session.progress(&format!("waiting up to {wait} s for a task")));
     let reply = session.ask::<ops::ClaimTask>(&query)?;
@@ -60,7 +61,8 @@ fn empty_handed(page: &mut Page, empty: &Empty, wording: &Wording) {
 
 fn claimed(page: &mut Page, claimed: &Claimed, wording: &Wording) {
     let (task, already) = (&claimed.task, if claimed.already { " before" } else { "" });
-    let attempt = format_args!("{}{already}, attempt {}", task.id, task.attempt);
+    let number = task.number.map(|number| format!("#{number} ")).unwrap_or_default();
+    let attempt = format_args!("{number}{}{already}, attempt {}", task.id, task.attempt);
     page.marked("claimed", Tone::Busy, attempt);
     page.field("title", task.title.as_deref().unwrap_or_default());
     page.field("description", &task.description);

@@ -6,8 +6,8 @@ use crate::ops::complete_task::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Id of the task that you hold
-    id: String,
+    /// The task that you hold
+    task: String,
     /// What was done, for whoever builds on it; `-` reads standard input
     #[arg(default_value = "")]
     output: String,
@@ -27,8 +27,9 @@ pub(super) struct Arguments {
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let output = if arguments.output == "-" { read_input("-") } else { arguments.output };
+    let task = session.task(&arguments.task)?;
     let result = Params {
-        task_id: arguments.id,
+        task_id: task.id.to_string(),
         output,
         files_modified: session.project_paths(&arguments.file),
         files_created: session.project_paths(&arguments.created),
@@ -37,10 +38,8 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         ..Default::default()
     };
     let reply = session.ask::<ops::CompleteTask>(&result)?;
-    let already = if reply.already { " before" } else { "" };
-    session.show(reply.json(), |page| {
-        let waits = if reply.review.is_some() { "; it waits for review" } else { "" };
-        page.line(format_args!("completed {}{already}{waits}", result.task_id))
-    })?;
+    let word = if reply.already { "completed before:" } else { "completed" };
+    let waits = if reply.review.is_some() { "; it waits for review" } else { "" };
+    session.show(reply.json(), |page| page.line(format_args!("{word} {task}{waits}")))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -17,13 +17,58 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,
-        &mut visible(super::command()),
+        &mut visible(super::whole()),
         "callboard",
         &mut script,
     );
+    script.extend_from_slice(names(arguments.shell).as_bytes());
     io::stdout().lock().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// What a script has behind the generated part: it asks callboard which tasks and agents there are.
+fn names(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => BASH,
+        Shell::Zsh => ZSH,
+        Shell::Fish => FISH,
+        _ => "",
+    }
+}
+
+/// A candidate that is the only one is inserted, without what stands beside it.
+const BASH: &str = r#"
+_callboard_names() {
+    _callboard "$@"
+    local line found=()
+    while IFS= read -r line; do
+        [[ -n $line ]] && found+=("$line")
+    done < <(callboard __complete bash "${COMP_WORDS[@]:0:COMP_CWORD+1}" 2>/dev/null)
+    if [[ ${#found[@]} -eq 1 ]]; then
+        COMPREPLY=("${found[0]%%$'\t'*}")
+    elif [[ ${#found[@]} -gt 1 ]]; then
+        COMPREPLY=("${found[@]/$'\t'/  }")
+    fi
+}
+complete -F _callboard_names -o nosort -o bashdefault -o default callboard
+"#;
+
+const ZSH: &str = r#"
+_callboard_names() {
+    local -a found
+    found=("${(@f)$(callboard __complete zsh "${(@)words[1,CURRENT]}" 2>/dev/null)}")
+    if [[ -n ${found[1]} ]]; then
+        _describe -V 'tasks and agents' found
+    else
+        _callboard "$@"
+    fi
+}
+compdef _callboard_names callboard
+"#;
+
+const FISH: &str = r#"
+complete -c callboard -k -a "(callboard __complete fish (commandline -opc) (commandline -ct) 2>/dev/null)"
+"#;
 
 /// The command without what its help does not show, which the generator would offer.
 fn visible(mut command: Command) -> Command {

@@ -16,7 +16,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     tag: Vec<String>,
     /// List only what was found in work on this task
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// Include superseded discoveries
     #[arg(long)]
@@ -42,8 +42,8 @@ struct Add {
     /// Tag of the discovery; may be repeated
     #[arg(long)]
     tag: Vec<String>,
-    /// Id of the task in whose work it was found [default: the one you hold]
-    #[arg(long, value_name = "ID")]
+    /// The task in whose work it was found [default: the one you hold]
+    #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// File that it is about; may be repeated
     #[arg(long)]
@@ -66,10 +66,11 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
 fn add(session: &Session, arguments: Add) -> Outcome {
     let content = if arguments.text == "-" { read_input("-") } else { arguments.text };
     let files = session.project_paths(&arguments.file);
+    let task_id = session.task_id(arguments.task.as_deref())?;
     let request = add_discovery::Params {
         content,
         tags: arguments.tag,
-        task_id: arguments.task,
+        task_id,
         files,
         supersedes: arguments.supersede,
         idempotency_key: arguments.key,
@@ -82,14 +83,9 @@ fn add(session: &Session, arguments: Add) -> Outcome {
 
 fn list(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { search, tag, task, all, before, limit, .. } = arguments;
-    let request = get_discoveries::Params {
-        query: search,
-        tags: tag,
-        task_id: task,
-        all,
-        limit,
-        after: before,
-    };
+    let task_id = session.task_id(task.as_deref())?;
+    let request =
+        get_discoveries::Params { query: search, tags: tag, task_id, all, limit, after: before };
     let reply = session.ask::<ops::GetDiscoveries>(&request)?;
     session.show(reply.json(), |page| {
         if reply.discoveries.is_empty() {

@@ -8,12 +8,13 @@ use crate::ops::explain_task::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Id of the task, or its path in the plan
+    /// The task
     task: String,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let params = Params { task_id: arguments.task, agent: session.agent.clone() };
+    let task_id = session.task(&arguments.task)?.id.to_string();
+    let params = Params { task_id, agent: session.agent.clone() };
     let reply = session.ask::<ops::ExplainTask>(&params)?;
     let wording = &session.wording;
     session.show(reply.json(), |page| {

@@ -6,8 +6,8 @@ use crate::ops::fail_task::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Id of the task that you hold
-    id: String,
+    /// The task that you hold
+    task: String,
     /// What was tried and what happened
     error: String,
     /// Fail for good: the task is not tried again
@@ -19,8 +19,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let task = session.task(&arguments.task)?;
     let failure = Params {
-        task_id: arguments.id,
+        task_id: task.id.to_string(),
         error: arguments.error,
         is_final: arguments.permanent,
         category: arguments.category,
@@ -30,12 +31,9 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.show(reply.json(), |page| match reply.retry_at {
         Some(time) => {
             let (when, left) = (page.when(time), reply.attempts_left);
-            page.line(format_args!(
-                "{} is tried again {when}; attempts left: {left}",
-                failure.task_id
-            ));
+            page.line(format_args!("{task} is tried again {when}; attempts left: {left}"));
         }
-        None => page.line(format_args!("{} is {} now", failure.task_id, reply.status)),
+        None => page.line(format_args!("{task} is {} now", reply.status)),
     })?;
     Ok(ExitCode::SUCCESS)
 }

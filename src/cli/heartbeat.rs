@@ -7,8 +7,8 @@ use crate::ops::heartbeat::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Id of the task that the note is about [default: the one you hold]
-    #[arg(long, value_name = "ID")]
+    /// The task that the note is about [default: the one you hold]
+    #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// How far you are, for whoever takes the task next
     #[arg(long, value_name = "TEXT")]
@@ -16,7 +16,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let params = Params { task_id: arguments.task, note: arguments.note, ..Default::default() };
+    let task_id = session.task_id(arguments.task.as_deref())?;
+    let params = Params { task_id, note: arguments.note, ..Default::default() };
     let reply = session.ask::<ops::Heartbeat>(&params)?;
     session.show(reply.json(), |page| match reply.lease_until {
         Some(until) => {

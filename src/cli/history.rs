@@ -15,7 +15,7 @@ use crate::state::limit;
 #[command(after_help = "With --agent ID, lists only what that agent did and what is about it.")]
 pub(super) struct Arguments {
     /// List only events of this task
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// List only events of this kind; may be repeated
     #[arg(long, value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
@@ -42,8 +42,9 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         snapshot::moment(since, now)
             .unwrap_or_else(|| usage_error("--since takes an event's number, a time or a span"))
     });
+    let task_id = session.task_id(arguments.task.as_deref())?;
     let mut query = json!({
-        "task_id": arguments.task, "agent": session.agent, "kinds": arguments.kind, "since": time,
+        "task_id": task_id, "agent": session.agent, "kinds": arguments.kind, "since": time,
         "before_seq": arguments.before,
     });
     let (board, runtime) = (session.board(Stay::Brief)?, runtime()?);

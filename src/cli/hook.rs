@@ -12,7 +12,8 @@
 //! | `SubagentStart` of Claude Code and Codex | `agent_id`, `agent_type` | the same |
 //! | `Stop`, `SubagentStop`, Gemini's `AfterAgent` | `stop_hook_active`; Claude Code also `background_tasks` | `decision: "block"` with `reason` |
 //! | `PreToolUse` of Claude Code | `tool_input` with `file_path` or `notebook_path` | `hookSpecificOutput.permissionDecision: "deny"` with its reason |
-//! | `PostToolUse`, `PostToolUseFailure`, `UserPromptSubmit`, Gemini's `AfterTool` and `BeforeAgent` | the tool's input and output | none is given |
+//! | `PostToolUse` | the tool's input and output | `hookSpecificOutput.additionalContext`, if the agent is to stop |
+//! | `PostToolUseFailure`, `UserPromptSubmit`, Gemini's `AfterTool` and `BeforeAgent` | the tool's input and output | none is given |
 //! | `PermissionRequest` of Claude Code and Codex | `tool_name`, `tool_input` | none is given |
 //! | `Notification` of Claude Code, Copilot and Gemini | `notification_type`, `message`; Gemini also `details` | none is given |
 //!
@@ -74,7 +75,7 @@ enum Hook {
     Stop,
     /// Before a tool changes a file: refuse a file that another agent holds
     Guard,
-    /// After a tool or an answer: renew the agent's leases, silently and at most every 20 seconds
+    /// After a tool or an answer: renew the agent's leases, and say if it is to stop
     Heartbeat,
     /// When the client asks its user something: record that the agent waits, for what and where
     Waiting,
@@ -122,15 +123,25 @@ impl Hook {
                 }
             },
             Self::Guard => {
-                let reason =
-                    input.files().find_map(|file| tell::at_edit(&scene, Path::new(file)))?;
+                let stop = input.files().next().and_then(|_| tell::asked_to_stop(&scene, false));
+                if stop.is_some() {
+                    sign::hear(session, &scene);
+                }
+                let held = || input.files().find_map(|file| tell::at_edit(&scene, Path::new(file)));
+                let reason = stop.or_else(held)?;
                 Some(json!({"hookSpecificOutput": {
                     "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
                 }}))
             }
             Self::Heartbeat => {
+                // Claude Code and Codex give the agent what is answered after a tool.
+                let is_told = input.is_after_tool();
+                let stop = is_told.then(|| tell::asked_to_stop(&scene, true)).flatten();
+                if stop.is_some() {
+                    sign::hear(session, &scene);
+                }
                 sign::renew(session, &scene);
-                None
+                stop.map(|text| context("PostToolUse", &text))
             }
             Self::Waiting => {
                 sign::wait(session, &scene, Prompt::of(&input)?, input.is_detailed());

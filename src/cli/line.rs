@@ -9,12 +9,13 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::report::exit_codes;
+use super::help::laid_out;
 use super::{
-    add, agents, artifact, backup, bench, bundle, call, cancel, checkpoint, claim, complete,
-    completions, connect, discoveries, doctor, exchange, explain, fail, guard, heartbeat, history,
-    hook, init, man, mcp, messages, notify, pause, plan, purge, release, reset, restore, retry,
-    review, runs, serve, show, snapshot, start, state, status, tasks, token, tree, watch, work,
+    add, artifact, assign, backup, bench, bundle, call, cancel, checkpoint, claim, complete,
+    completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, forget, guard,
+    heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan, purge, release,
+    reset, restore, results, resume, retry, review, runs, serve, show, snapshot, start, state,
+    status, stop, story, tasks, token, tree, watch, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -22,7 +23,7 @@ use crate::state::limit;
 
 /// Coordination server for AI coding agents: one durable task queue and agent registry over MCP.
 #[derive(Parser)]
-#[command(name = "callboard", version, after_help = exit_codes(), max_term_width = 100)]
+#[command(name = "callboard", version, max_term_width = 100)]
 pub(super) struct Arguments {
     /// Directory of the board [env: COORDINATION_DIR] [default: the nearest .coordination here or
     /// above, within the git repository, else the one of its main worktree, else .coordination
@@ -79,22 +80,28 @@ pub(super) enum Command {
     /// Create the board, set its goal, and print how agents use it
     Init(init::Arguments),
     /// Add one or more tasks
+    #[command(aliases = ["new", "create"])]
     Add(add::Arguments),
     /// Show what waits for you, who does what, what is next, and what is stuck
     Status(status::Arguments),
     /// List the tasks
+    #[command(visible_aliases = ["list", "ls"])]
     Tasks(tasks::Arguments),
     /// Show the tasks as a tree of parts, with the progress of each
     Tree(tree::Arguments),
     /// List the agents and what each does
-    Agents(agents::Arguments),
+    #[command(visible_alias = "who", alias = "ps")]
+    Agents(forget::Arguments),
     /// Show everything about a task
+    #[command(aliases = ["view", "get", "task", "describe", "info"])]
     Show(show::Arguments),
     /// Claim a task
+    #[command(aliases = ["take", "pick"])]
     Claim(claim::Arguments),
     /// Mark a task that you hold as in progress
     Start(start::Arguments),
     /// Complete your task, with its result
+    #[command(visible_alias = "done", aliases = ["finish", "close"])]
     Complete(complete::Arguments),
     /// Fail your task, with the error; it is tried again later while attempts remain
     Fail(fail::Arguments),
@@ -108,7 +115,17 @@ pub(super) enum Command {
     Approve(review::Approve),
     /// Send a task in review back, with the reason
     Reject(review::Reject),
-    /// Start tasks over, including finished ones; their results are dropped, after a snapshot
+    /// Change title, description, priority, dependencies or tags of a task
+    #[command(aliases = ["update", "set", "modify", "change"])]
+    Edit(edit::Arguments),
+    /// Tell what an agent did, or what happened to a task, newest first
+    Log(story::Arguments),
+    /// Show what git says of the work on a task
+    Diff(diff::Arguments),
+    /// List the results of tasks that have ended, or show some whole
+    #[command(alias = "result")]
+    Results(results::Arguments),
+    /// Start tasks over, also finished ones; results are dropped, after a snapshot
     Reset(reset::Arguments),
     /// Explain why a task cannot be claimed, who could claim it, and what changed it last
     Explain(explain::Arguments),
@@ -122,10 +139,16 @@ pub(super) enum Command {
     Verify(exchange::verify::Arguments),
     /// Renew your lease, with a note on how far you are
     Heartbeat(heartbeat::Arguments),
-    /// Stop all claims until `resume`
+    /// Stop all claims, or those of some agents, until `resume`; tasks in work go on
     Pause(pause::Arguments),
-    /// Allow claims again
-    Resume,
+    /// Allow claims again, also to agents that were stopped
+    #[command(aliases = ["continue", "unpause"])]
+    Resume(resume::Arguments),
+    /// Keep a task for an agent, which gets it with its next claim
+    #[command(aliases = ["give", "reassign"])]
+    Assign(assign::Arguments),
+    /// Ask an agent to stop what it does
+    Stop(stop::Arguments),
     /// Run a command for each task: claim, run, retry, complete
     Work(work::Arguments),
     /// Run one command for `callboard work`, which starts this process
@@ -136,6 +159,7 @@ pub(super) enum Command {
     /// List what agents found out, or add a discovery
     Discoveries(discoveries::Arguments),
     /// Show your messages, unread first
+    #[command(visible_alias = "inbox")]
     Messages(messages::Arguments),
     /// Send a message to agents, or to the person whose board it is
     Send(messages::Send),
@@ -183,7 +207,7 @@ pub(super) enum Command {
     Doctor(doctor::Arguments),
     /// Measure what operations cost on this machine, on temporary boards
     Bench(bench::Arguments),
-    /// Serve MCP over standard input and output, for an IDE or agent that starts this process
+    /// Serve MCP over standard input and output, for an IDE or agent that starts it
     Mcp(mcp::Arguments),
     /// Serve MCP and JSON-RPC over HTTP, for agents and scripts
     Serve(serve::Arguments),
@@ -197,6 +221,9 @@ pub(super) enum Command {
     Hook(hook::Arguments),
     /// Configure a client to use this board: its MCP server, or its hooks
     Connect(connect::ConnectArgs),
+    /// List what may stand where the cursor is, for the completion scripts
+    #[command(name = "__complete", hide = true)]
+    Offer(offer::Arguments),
     /// Print a shell's completion script
     Completions(completions::Arguments),
     /// Print the manual page
@@ -250,6 +277,11 @@ pub(super) const LOCAL: [&str; 15] = [
 
 /// The command line, as it is parsed and documented.
 pub(super) fn command() -> clap::Command {
+    laid_out(whole())
+}
+
+/// The same with the options of all commands in the help of each.
+pub(super) fn whole() -> clap::Command {
     let root = Arguments::command();
     let of_servers = root
         .get_arguments()
@@ -337,6 +369,20 @@ mod tests {
             command.get_subcommands().for_each(check);
         }
         check(&command());
+    }
+
+    #[test]
+    fn no_command_has_an_argument_of_the_name_of_an_option_of_all() {
+        fn check(command: &clap::Command, globals: &[clap::Id]) {
+            for one in command.get_arguments().filter(|one| !one.is_global_set()) {
+                assert!(!globals.contains(one.get_id()), "{} {one}", command.get_name());
+            }
+            command.get_subcommands().for_each(|one| check(one, globals));
+        }
+        let root = Arguments::command();
+        let globals = root.get_arguments().filter(|one| one.is_global_set());
+        let globals: Vec<_> = globals.map(|one| one.get_id().clone()).collect();
+        root.get_subcommands().for_each(|one| check(one, &globals));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 use fs_err as fs;
 
 use super::Outcome;
+use super::help::{GROUPS, NAMES};
 use crate::http::TOKEN_FILE;
 
 #[derive(clap::Args)]
@@ -156,7 +157,9 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     let is_root = command.has_subcommands() && command.get_name() == "callboard";
-    if command.has_subcommands() {
+    if is_root {
+        groups(command).to_writer(&mut page)?;
+    } else if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
     let mut roff = Roff::new();
@@ -189,6 +192,23 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
     }
     roff.to_writer(&mut page)?;
     Ok(ascii(&String::from_utf8_lossy(&page)).into_bytes())
+}
+
+/// The commands in their groups, as `--help` has them.
+fn groups(command: &clap::Command) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["SUBCOMMANDS"]);
+    for (group, names) in GROUPS {
+        roff.control("SS", [group]);
+        for one in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            roff.control("TP", []);
+            roff.text([bold(format!("callboard-{}(1)", one.get_name()))]);
+            roff.text([roman(one.get_about().map(ToString::to_string).unwrap_or_default())]);
+        }
+    }
+    roff.control("SH", ["NAMES OF TASKS"]);
+    paragraphs(&mut roff, NAMES);
+    roff
 }
 
 /// Writes paragraphs; indented lines keep their line breaks.

@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 
 #[derive(clap::Args)]
 pub(super) struct Send {
-    /// Recipient: an agent's id, role:leader, role:worker, task:ID (whoever holds that task), all,
+    /// Recipient: an agent's id, role:leader, role:worker, task:TASK (whoever holds that task), all,
     /// or human
     to: String,
     /// Text of the message; `-` reads standard input
@@ -33,8 +33,8 @@ pub(super) struct Send {
     /// Ask for an answer
     #[arg(long)]
     request: bool,
-    /// Id of the task that the message is about
-    #[arg(long, value_name = "ID")]
+    /// The task that the message is about
+    #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// Idempotency key: repeating the command with it sends nothing
     #[arg(long)]
@@ -72,13 +72,18 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
 
 pub(super) fn send(session: &Session, arguments: Send) -> Outcome {
     let Send { to, text, request, task, key } = arguments;
+    let to = match to.strip_prefix("task:") {
+        Some(task) => format!("task:{}", session.task(task)?.id),
+        None => to,
+    };
+    let task_id = session.task_id(task.as_deref())?;
     sent(
         session,
         &send_message::Params {
             to: Some(to),
             text: given(text),
             kind: Some(if request { MessageKind::Request } else { MessageKind::Inform }),
-            task_id: task,
+            task_id,
             idempotency_key: key,
             ..Default::default()
         },

@@ -5,6 +5,7 @@ mod add;
 mod agents;
 mod artifact;
 mod ask;
+mod assign;
 mod backup;
 mod bench;
 mod board;
@@ -16,14 +17,19 @@ mod claim;
 mod complete;
 mod completions;
 mod connect;
+mod diff;
 mod discoveries;
 mod doctor;
+mod edit;
 mod exchange;
 mod explain;
 mod fail;
+mod forget;
 mod grounds;
 mod guard;
+mod guess;
 mod heartbeat;
+mod help;
 mod history;
 mod hook;
 mod init;
@@ -34,16 +40,19 @@ mod man;
 mod mcp;
 mod messages;
 mod notify;
+mod offer;
 mod pause;
 mod plan;
 mod plan_files;
 mod print;
 mod progress;
 mod purge;
+mod reference;
 mod release;
 mod report;
 mod reset;
 mod restore;
+mod results;
 mod resume;
 mod retry;
 mod review;
@@ -56,7 +65,10 @@ mod snapshot;
 mod start;
 mod state;
 mod status;
+mod stop;
+mod story;
 mod supervise;
+mod target;
 mod tasks;
 mod token;
 mod tree;
@@ -75,7 +87,7 @@ use tracing_subscriber::EnvFilter;
 pub(crate) use input::{read_input, read_marked, read_whole};
 use line::{
     AUTO, Arguments, Command, LOCAL, LogFormat, command, of_word, own_words, page_size, parser,
-    place_of_subcommand, wait_seconds,
+    place_of_subcommand, wait_seconds, whole,
 };
 use report::{
     Declined, FAILED, REFUSED, Telling, blame_and_data, exit_with, report, say, usage_error,
@@ -96,7 +108,9 @@ pub fn main() -> ExitCode {
     allow_files(FILES);
     let is_alone = is_alone();
     let words = env::args_os().chain(is_alone.then(|| "status".into()));
-    let matches = parser().try_get_matches_from(words).unwrap_or_else(|error| exit_with(&error));
+    let matches = parser()
+        .try_get_matches_from(words)
+        .unwrap_or_else(|error| exit_with(&guess::corrected(error)));
     let mut arguments =
         Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
     if is_alone && !Session::new(&arguments).is_ok_and(|session| session.has_board()) {
@@ -151,7 +165,7 @@ fn help() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> Outcome {
+fn run(mut arguments: Arguments) -> Outcome {
     if let (Some(name), Some(_)) = (arguments.local, &arguments.server) {
         usage_error(format!("`callboard {name}` is about this machine; leave --server out"));
     }
@@ -184,9 +198,13 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Call(asked) if asked.is_for_help() => return call::help(asked, arguments.json),
         _ => {}
     }
+    if let Command::Offer(asked) = &arguments.command {
+        arguments.dir = asked.dir();
+    }
     let session = Session::new(&arguments)?;
     session.check_link(&arguments.command)?;
-    let is_told = arguments.server.is_none() && !matches!(arguments.command, Command::Notify(_));
+    let is_told = arguments.server.is_none()
+        && !matches!(arguments.command, Command::Notify(_) | Command::Offer(_));
     let ended = carry_out(&session, arguments.command);
     if is_told {
         notify::follow(session.dir());
@@ -201,7 +219,7 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Status(arguments) => status::run(session, arguments),
         Command::Tasks(arguments) => tasks::run(session, arguments),
         Command::Tree(arguments) => tree::run(session, arguments),
-        Command::Agents(arguments) => agents::run(session, &arguments),
+        Command::Agents(arguments) => forget::run(session, arguments),
         Command::Show(arguments) => show::run(session, arguments),
         Command::Claim(arguments) => claim::run(session, arguments),
         Command::Start(arguments) => start::run(session, arguments),
@@ -212,6 +230,10 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Retry(arguments) => retry::run(session, arguments),
         Command::Approve(arguments) => review::approve(session, arguments),
         Command::Reject(arguments) => review::reject(session, arguments),
+        Command::Edit(arguments) => edit::run(session, arguments),
+        Command::Log(arguments) => story::run(session, arguments),
+        Command::Diff(arguments) => diff::run(session, arguments),
+        Command::Results(arguments) => results::run(session, arguments),
         Command::Reset(arguments) => reset::run(session, arguments),
         Command::Explain(arguments) => explain::run(session, arguments),
         Command::Plan(arguments) => plan::run(session, arguments),
@@ -220,7 +242,9 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Verify(arguments) => exchange::verify::run(session, arguments),
         Command::Heartbeat(arguments) => heartbeat::run(session, arguments),
         Command::Pause(arguments) => pause::run(session, arguments),
-        Command::Resume => resume::run(session),
+        Command::Resume(arguments) => resume::run(session, arguments),
+        Command::Assign(arguments) => assign::run(session, arguments),
+        Command::Stop(arguments) => stop::run(session, arguments),
         Command::Work(arguments) => work::run(session, &arguments),
         Command::Supervise => supervise::run(),
         Command::Watch(arguments) => watch::run(session, arguments),
@@ -251,6 +275,7 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Guard(arguments) => guard::run(session, &arguments),
         Command::Hook(arguments) => hook::run(session, &arguments),
         Command::Connect(arguments) => session.connect(&arguments),
+        Command::Offer(arguments) => offer::run(session, &arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }

@@ -7,14 +7,14 @@ use crate::ops::apply_batch::{self, Reply as Batch};
 use crate::ops::release_task::{Params, Reply};
 use crate::ops::{self, get_all_tasks};
 use crate::state::guard::HUMAN;
-use crate::state::task::{Task, TaskStatus};
+use crate::state::task::{Named, Task, TaskStatus};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Id of the task; without it, every task that the agent of --agent holds
-    id: Option<String>,
+    /// The task; without it, every task that the agent of --agent holds
+    task: Option<String>,
     /// Release every task that any agent holds
-    #[arg(long, conflicts_with = "id")]
+    #[arg(long, conflicts_with = "task")]
     all: bool,
     /// Why, for whoever takes it next
     #[arg(long, value_name = "TEXT")]
@@ -22,12 +22,12 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    if let Some(task_id) = arguments.id {
+    if let Some(given) = arguments.task {
+        let task = session.task(&given)?;
+        let task_id = task.id.to_string();
         let params = Params { task_id, reason: arguments.reason, ..Default::default() };
         let reply = session.ask::<ops::ReleaseTask>(&params)?;
-        session.show(reply.json(), |page| {
-            page.line(format_args!("{} {}", became(&reply), params.task_id))
-        })?;
+        session.show(reply.json(), |page| page.line(format_args!("{} {task}", became(&reply))))?;
         return Ok(ExitCode::SUCCESS);
     }
     let holder = match (arguments.all, session.agent.as_deref()) {
@@ -72,7 +72,7 @@ fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -
             ));
         }
         for (reply, task) in became_of.iter().zip(&held) {
-            page.line(format_args!("{} {}", became(reply), task.id));
+            page.line(format_args!("{} {}", became(reply), Named::from(task)));
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -84,6 +84,15 @@ fn as_person(task: &Task, reason: Option<&str>) -> Params {
         task_id: task.id.to_string(),
         reason: reason.map(str::to_owned),
         ..Default::default()
+    }
+}
+
+impl Session {
+    /// The tasks that the agent holds.
+    pub(super) fn held_by(&self, agent: &str) -> anyhow::Result<Vec<Named>> {
+        let held = held_tasks(self)?.into_iter();
+        let is_own = |task: &Task| task.claimed_by.as_ref().is_some_and(|by| by.as_str() == agent);
+        Ok(held.filter(is_own).map(|task| Named::from(&task)).collect())
     }
 }
 

@@ -7,11 +7,11 @@ use super::{Outcome, Session};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Id of the task to reset, with all tasks that are part of it
+    /// The task to reset, with all tasks that are part of it
     #[arg(required_unless_present = "scope")]
-    id: Option<String>,
+    task: Option<String>,
     /// Reset all tasks at or below this path; `all` is every task
-    #[arg(long, value_name = "PATH", conflicts_with = "id")]
+    #[arg(long, value_name = "PATH", conflicts_with = "task")]
     scope: Option<String>,
     /// Also reset tasks that agents hold now, which ends their attempts
     #[arg(long)]
@@ -19,7 +19,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let query = json!({"task_id": arguments.id, "scope": arguments.scope, "held": arguments.held});
+    let task_id = session.task_id(arguments.task.as_deref())?;
+    let query = json!({"task_id": task_id, "scope": arguments.scope, "held": arguments.held});
     let reply = session.call("reset_tasks", query)?;
     session.show(&reply, |page| {
         page.line(format_args!("{} tasks begin anew", reply["reset"]));

@@ -1,43 +1,84 @@
+//! `callboard retry`: failed tasks begin again, and cancelled ones that are meant.
+
 use std::process::ExitCode;
 
 use super::ask::step;
-use super::{Outcome, Session};
+use super::print::Tone;
+use super::target::{Target, list};
+use super::{Declined, Outcome, Session};
 use crate::ops::retry_task::Params;
 use crate::ops::{self, apply_batch};
+use crate::state::task::{Named, TaskStatus};
 
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    callboard retry\n  \
+    callboard retry 12 13\n  \
+    callboard retry P1.M2 --cancelled\n  \
+    callboard retry --all")]
 pub(super) struct Arguments {
-    /// Ids of failed or cancelled tasks; all are retried, or none
-    #[arg(required_unless_present = "scope")]
-    id: Vec<String>,
-    /// Retry all tasks at or below this path; `all` is every task
-    #[arg(long, value_name = "PATH", conflicts_with = "id")]
+    /// Tasks, or paths whose failed tasks are meant; all are retried, or none. Without any, the
+    /// failed ones are listed and nothing changes
+    #[arg(value_name = "TASK|PATH")]
+    task: Vec<String>,
+    /// Retry all failed tasks
+    #[arg(long, conflicts_with = "task")]
+    all: bool,
+    /// Cancelled tasks, too, and not only those that are named
+    #[arg(long)]
+    cancelled: bool,
+    /// The same as PATH
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["task", "all"], hide = true)]
     scope: Option<String>,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let Arguments { id: ids, scope } = arguments;
-    if scope.is_some() {
-        let reply = session.ask::<ops::RetryTask>(&Params { scope, ..Default::default() })?;
-        session.show(reply.json(), |page| {
-            page.line(format_args!("{} tasks are available again", reply.retried))
-        })?;
-        return Ok(ExitCode::SUCCESS);
+    let all = [TaskStatus::Failed, TaskStatus::Cancelled];
+    let statuses = if arguments.cancelled { &all[..] } else { &all[..1] };
+    let given: Vec<_> = arguments.task.into_iter().chain(arguments.scope).collect();
+    if given.is_empty() && !arguments.all {
+        return listed(session, &session.leaves(None, statuses)?);
     }
-    let retry = |id: &String| Params { task_id: Some(id.clone()), ..Default::default() };
-    let reply = match ids.as_slice() {
-        [id] => session.ask::<ops::RetryTask>(&retry(id))?.into_json(),
-        ids => {
-            let operations = ids
-                .iter()
-                .map(|id| step::<ops::RetryTask>(&retry(id)))
-                .collect::<Result<_, _>>()?;
+    let mut tasks = Vec::new();
+    if arguments.all {
+        tasks = session.leaves(None, statuses)?;
+    }
+    for given in &given {
+        match session.target(given)? {
+            Target::Task(task) => tasks.push(task),
+            Target::Scope(scope) => tasks.extend(session.leaves(Some(&scope), statuses)?),
+        }
+    }
+    if tasks.is_empty() {
+        let why = "nothing to retry; `callboard tasks --status failed` lists failed tasks";
+        return Err(Declined(anyhow::anyhow!(why)).into());
+    }
+    let retry = |task: &Named| Params { task_id: Some(task.id.to_string()), ..Default::default() };
+    let reply = match tasks.as_slice() {
+        [task] => session.ask::<ops::RetryTask>(&retry(task))?.into_json(),
+        tasks => {
+            let operations = tasks.iter().map(|task| step::<ops::RetryTask>(&retry(task)));
+            let operations = operations.collect::<Result<_, _>>()?;
             let batch = apply_batch::Params { operations, ..Default::default() };
             session.ask::<ops::ApplyBatch>(&batch)?.into_json()
         }
     };
+    session.show(&reply, |page| list(page, "available again:", Tone::Good, &tasks))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what would be retried.
+fn listed(session: &Session, tasks: &[Named]) -> Outcome {
+    let reply = serde_json::json!({"retried": 0, "would_retry": tasks});
     session.show(&reply, |page| {
-        ids.iter().for_each(|id| page.line(format_args!("available again: {id}")))
+        if tasks.is_empty() {
+            return page
+                .line("no task has failed; `retry --cancelled` looks for cancelled ones, too");
+        }
+        list(page, "would be retried:", Tone::Busy, tasks);
+        let (all, one) = (session.wording.command("retry --all"), &tasks[0].short());
+        let one = session.wording.command(&format!("retry {one}"));
+        page.line(format_args!("nothing has changed; {all} retries all, {one} one"));
     })?;
     Ok(ExitCode::SUCCESS)
 }

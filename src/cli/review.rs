@@ -8,7 +8,7 @@ use crate::ops::{self, apply_batch, approve_task, reject_task};
 
 #[derive(clap::Args)]
 pub(super) struct Approve {
-    /// Ids of tasks in review; all are approved, or none
+    /// Tasks in review; all are approved, or none
     #[arg(required = true, value_name = "TASK")]
     id: Vec<String>,
     /// What to say of the work, for the history
@@ -18,7 +18,7 @@ pub(super) struct Approve {
 
 #[derive(clap::Args)]
 pub(super) struct Reject {
-    /// Id of a task in review
+    /// A task in review
     #[arg(value_name = "TASK")]
     id: String,
     /// What to do better: the agent that takes the task next reads it
@@ -26,7 +26,8 @@ pub(super) struct Reject {
 }
 
 pub(super) fn approve(session: &Session, arguments: Approve) -> Outcome {
-    let Approve { id: ids, message } = arguments;
+    let Approve { id: given, message } = arguments;
+    let ids = session.task_ids(&given)?;
     let approve = |id: &String| approve_task::Params {
         task_id: id.clone(),
         comment: message.clone(),
@@ -60,7 +61,8 @@ pub(super) fn approve(session: &Session, arguments: Approve) -> Outcome {
 
 pub(super) fn reject(session: &Session, arguments: Reject) -> Outcome {
     let Reject { id, reason } = arguments;
-    let request = reject_task::Params { task_id: id, reason, ..Default::default() };
+    let task_id = session.task(&id)?.id.to_string();
+    let request = reject_task::Params { task_id, reason, ..Default::default() };
     let reply = session.ask::<ops::RejectTask>(&request)?;
     let word = if reply.already { "sent back before" } else { "sent back" };
     session.show(reply.json(), |page| page.line(format_args!("{word}: {}", request.task_id)))?;

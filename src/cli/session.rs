@@ -4,6 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
 use clap::ColorChoice;
@@ -43,6 +44,22 @@ pub(super) struct Session {
     /// Whether times are shown in UTC instead of the local time.
     pub(super) utc: bool,
     pub(super) color: ColorChoice,
+    pub(super) opened: Arc<Opened>,
+}
+
+/// What a command that calls more than once keeps between its calls.
+#[derive(Default)]
+pub(super) struct Opened {
+    board: OnceLock<crate::Board>,
+    warning: Mutex<Option<Value>>,
+}
+
+impl Opened {
+    /// Keeps what a process says of the board with its first reply, for the one that is shown.
+    pub(super) fn swap_warning(&self, warning: Option<Value>) -> Option<Value> {
+        let mut kept = self.warning.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut kept, warning)
+    }
 }
 
 /// The current directory. It need not exist if the board is named by an absolute path.
@@ -98,6 +115,7 @@ impl Session {
             json: arguments.json,
             utc: arguments.utc,
             color: arguments.color,
+            opened: Arc::default(),
         })
     }
 
@@ -141,16 +159,31 @@ impl Session {
         if let Some(server) = &self.server {
             return Ok(Board::There(server.client(self)?));
         }
+        if let Some(board) = self.opened.board.get().filter(|_| matches!(stay, Stay::Brief)) {
+            return Ok(Board::Here(board.clone()));
+        }
         let agent = AgentChoice::Named(self.acting_agent()?);
         let board = self.options().stay(stay).open_or_explain(agent)?;
         Ok(Board::Here(board.in_shell(in_shell(&self.location).into())))
+    }
+
+    /// Keeps the board open for the calls to come.
+    pub(super) fn keep_board(&self) -> anyhow::Result<()> {
+        if let Board::Here(board) = self.board(Stay::Brief)? {
+            self.opened.board.get_or_init(|| board);
+        }
+        Ok(())
     }
 
     /// Calls one operation, for a command that does nothing else.
     pub(super) fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
         self.expect_board(operation)?;
         let board = self.board(Stay::Brief)?;
-        runtime()?.block_on(board.call(operation, arguments))
+        let mut reply = runtime()?.block_on(board.call(operation, arguments))?;
+        if let (Some(warning), None) = (self.opened.swap_warning(None), reply.get("warning")) {
+            reply["warning"] = warning;
+        }
+        Ok(reply)
     }
 
     /// Refuses to create a board by accident: an empty board in the wrong directory would be the

@@ -11,13 +11,13 @@ use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Id of the task
-    id: String,
+    /// The task
+    task: String,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let reply =
-        session.ask::<ops::GetTask>(&Params { task_id: arguments.id, ..Default::default() })?;
+    let task_id = session.task(&arguments.task)?.id.to_string();
+    let reply = session.ask::<ops::GetTask>(&Params { task_id, ..Default::default() })?;
     let task = &reply.task.task;
     session.show(reply.json(), |page| {
         summary(page, &reply, task);
@@ -38,7 +38,9 @@ fn summary(page: &mut Page, reply: &Reply, task: &Task) {
         (_, true) => ", ready",
         _ => "",
     };
-    page.marked(task.status.as_str(), Tone::of(task.status), format_args!("{}{is}", task.id));
+    let number = task.number.map(|number| format!("#{number} ")).unwrap_or_default();
+    let told = format_args!("{number}{}{is}", task.id);
+    page.marked(task.status.as_str(), Tone::of(task.status), told);
     page.field("title", task.title.as_deref().unwrap_or_default());
     page.field("description", &task.description);
     page.field("priority", risen(task.priority, reply.effective_priority));

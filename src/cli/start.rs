@@ -6,13 +6,14 @@ use crate::ops::start_task::Params;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Id of the task that you have claimed
-    id: String,
+    /// The task that you have claimed
+    task: String,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let params = Params { task_id: arguments.id, ..Default::default() };
+    let task = session.task(&arguments.task)?;
+    let params = Params { task_id: task.id.to_string(), ..Default::default() };
     let reply = session.ask::<ops::StartTask>(&params)?;
-    session.show(reply.json(), |page| page.line(format_args!("started {}", params.task_id)))?;
+    session.show(reply.json(), |page| page.line(format_args!("started {task}")))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "PATH")]
     scope: Option<String>,
     /// List only the direct parts of this task
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "TASK")]
     parent: Option<String>,
     /// List only tasks created since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for a span that
     /// ends now
@@ -133,7 +133,6 @@ fn query(arguments: &Arguments, now: Timestamp) -> Params {
         min_priority,
         max_priority,
         scope: arguments.scope.clone(),
-        parent: arguments.parent.clone(),
         created_since: time("--created-since", arguments.created_since.as_deref(), now),
         changed_since: time("--changed-since", arguments.changed_since.as_deref(), now),
         sort: arguments.sort,
@@ -149,7 +148,8 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     if arguments.tree {
         return tree::show(session, arguments.scope);
     }
-    let query = query(&arguments, board_time(session.dir()));
+    let parent = session.task_id(arguments.parent.as_deref())?;
+    let query = Params { parent, ..query(&arguments, board_time(session.dir())) };
     if session.json {
         let reply = session.every_page::<ops::GetAllTasks>("tasks", &query)?;
         session.show(reply.json(), |_| ())?;

@@ -213,7 +213,7 @@ mod tests {
             told("retry_task `a`, or explain_task"),
             "`callboard retry a`, or `callboard explain`"
         );
-        assert_eq!(told("update_task `a` its text"), "`callboard call update_task` `a` its text");
+        assert_eq!(told("update_task `a` its text"), "`callboard edit a` its text");
     }
 
     #[test]

@@ -111,7 +111,14 @@ impl Subject {
             return true;
         }
         let of_tasks = event.tasks();
-        let of_leases = matches!(event, Event::ClockStepped { .. } | Event::ParticipantGone { .. });
+        let of_leases = matches!(
+            event,
+            Event::ClockStepped { .. }
+                | Event::ParticipantGone { .. }
+                | Event::AgentsPaused { .. }
+                | Event::AgentsResumed { .. }
+                | Event::TasksNumbered {}
+        );
         let seen = matches!(event, Event::AgentSeen { waited: false, .. });
         match self {
             Self::Status => !seen,
@@ -156,6 +163,8 @@ impl Subject {
                     event,
                     Event::AgentRegistered { .. }
                         | Event::AgentsRetired { .. }
+                        | Event::AgentsPaused { .. }
+                        | Event::AgentsResumed { .. }
                         | Event::ParticipantJoined { .. }
                         | Event::ParticipantGone { .. }
                         | Event::AgentWaits { .. }

@@ -18,6 +18,8 @@ use crate::state::time::Timestamp;
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Assigned {
     pub id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,6 +67,7 @@ impl From<&Task> for Assigned {
     fn from(task: &Task) -> Self {
         Self {
             id: task.id.clone(),
+            number: task.number,
             path: task.path.clone(),
             title: task.title.clone(),
             description: Arc::clone(&task.description),
@@ -155,7 +158,7 @@ mod tests {
             let tasks = tasks.scan(None, |parent, id| Some(task(id, parent.replace(id))));
             let tasks = serde_json::from_value(tasks.collect()).expect("they are tasks");
             let created = [
-                Event::BoardCreated { board_id: "b".to_owned() },
+                Event::BoardCreated { board_id: "b".to_owned(), numbered: true },
                 Event::PlanSet { goal, master_plan: None },
                 Event::TasksCreated { tasks },
             ];

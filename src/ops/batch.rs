@@ -66,6 +66,9 @@ impl Recorder<'_> {
         for expired in state.expire(self.at) {
             self.record(state, expired, events)?;
         }
+        if state.lacks_numbers() {
+            self.record(state, Event::TasksNumbered {}, events)?;
+        }
         Ok(())
     }
 

@@ -61,7 +61,7 @@ pub struct Empty {
     pub success: bool,
     pub verdict: Verdict,
     pub message: String,
-    /// Why the board was paused
+    /// Why claims were paused
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub pending: usize,
@@ -168,7 +168,7 @@ fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {
     let (demands_unmet, missing) = state.runs_unmet(agent, runner(params));
     let holding = held(agent, state);
     let pending = state.runs().pending();
-    let (verdict, message, next) = if state.board().paused.is_some() {
+    let (verdict, message, next) = if state.paused_for(agent).is_some() {
         (
             Verdict::Paused,
             "claims are paused".to_owned(),
@@ -195,7 +195,7 @@ fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {
     } else {
         (Verdict::Wait, "no run is pending".to_owned(), "claim_run again with wait_seconds: 50")
     };
-    let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.clone());
+    let reason = state.paused_for(agent).flatten().map(str::to_owned);
     Empty {
         success: false,
         verdict,

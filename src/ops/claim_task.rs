@@ -99,7 +99,7 @@ pub struct Again {
 pub struct Empty {
     pub success: bool,
     pub message: String,
-    /// Why the board was paused
+    /// Why claims were paused
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(flatten)]
@@ -216,7 +216,7 @@ impl Operation for ClaimTask {
         if params.exclusive_files && state.ready_count() > 0 && why.verdict == Verdict::Wait {
             message.push_str("; the files of those that are ready are held by others");
         }
-        let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.clone());
+        let reason = state.paused_for(agent).flatten().map(str::to_owned);
         Ok(Reply::Empty(Box::new(Empty {
             success: false,
             message,
@@ -260,7 +260,7 @@ pub(super) fn answered_again(
 
 /// True if the agent may claim nothing, whatever is ready.
 pub(super) fn may_not_claim(agent: &Agent, state: &State) -> bool {
-    state.board().paused.is_some() || state.spent_workflow(&agent.id).is_some()
+    state.paused_for(agent).is_some() || state.spent_workflow(&agent.id).is_some()
 }
 
 pub(super) fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
@@ -303,6 +303,9 @@ fn advice(
         }
         Verdict::Wait => {
             let mut text = format!("no task is ready: {} held, {} blocked", why.held, why.blocked);
+            if why.kept_for_others > 0 {
+                text = format!("{text}, {} kept for other agents", why.kept_for_others);
+            }
             match why.in_review {
                 0 => {}
                 1 => text.push_str(", 1 waits for review"),
@@ -323,7 +326,13 @@ fn advice(
             "ready tasks demand what you have not: see missing".to_owned(),
             "register again with what you can do, or stop",
         ),
-        Verdict::Paused => ("claims are paused".to_owned(), "finish what you hold and stop"),
+        Verdict::Paused => match &agent.paused {
+            Some(pause) if pause.stop => {
+                ("you are asked to stop".to_owned(), "release_task what you hold, then stop")
+            }
+            Some(_) => ("claims are paused for you".to_owned(), "finish what you hold and stop"),
+            None => ("claims are paused".to_owned(), "finish what you hold and stop"),
+        },
         Verdict::Spent => spent(agent, state),
     };
     (text, next.into())

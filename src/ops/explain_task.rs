@@ -182,6 +182,12 @@ fn reasons(task: &Task, state: &State, policy: &Policy, now: Timestamp) -> Vec<R
     if state.board().paused.is_some() {
         add("all claims are paused".to_owned(), "resume allows them again".to_owned());
     }
+    if let Some(kept) = &task.kept_for {
+        add(
+            format!("it is kept for {} until {}", kept.agent, kept.until),
+            format!("wait; assign_task `{}` without an agent opens it to all", task.id),
+        );
+    }
     if let Some(open) = task.open_attempt() {
         add(
             format!("{} holds it, attempt {}, until {}", open.agent, open.number, open.lease_until),

@@ -33,6 +33,8 @@ pub enum Listed {
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Brief {
     pub id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     pub title: String,
@@ -137,6 +139,7 @@ fn brief(task: &Task, state: &State) -> Brief {
     let waits = is_open && !is_ready && !state.is_blocked(task) && !state.is_parent(&task.id);
     Brief {
         id: task.id.clone(),
+        number: task.number,
         path: task.path.clone(),
         title: shortened(title, TITLE_SHOWN),
         status: task.status,

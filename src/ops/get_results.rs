@@ -37,6 +37,9 @@ pub struct Reply {
 #[derive(Serialize, JsonSchema)]
 pub struct Item {
     pub task_id: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    pub title: String,
     pub description: String,
     pub status: TaskStatus,
     /// Null until the task has ended
@@ -48,6 +51,8 @@ impl From<&Task> for Item {
     fn from(task: &Task) -> Self {
         Self {
             task_id: task.id.clone(),
+            number: task.number,
+            title: task.headline().to_owned(),
             description: task.description.to_string(),
             status: task.status,
             result: task.result.as_deref().cloned(),

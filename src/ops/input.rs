@@ -457,7 +457,9 @@ mod tests {
         let participant = ParticipantId::trusted("p-1");
         let envelope =
             Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
-        state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope).unwrap();
+        state
+            .record(Event::BoardCreated { board_id: "b".to_owned(), numbered: true }, &envelope)
+            .unwrap();
         state.record(Event::TasksCreated { tasks: first.clone() }, &envelope).unwrap();
         let again = new_tasks(std::iter::once(&plain), &state, 7, &Place::default()).unwrap();
         assert_ne!(again[0].id, first[0].id);

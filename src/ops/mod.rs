@@ -12,6 +12,7 @@ pub mod apply_batch;
 pub mod approve_task;
 mod archive;
 pub mod ask_human;
+pub mod assign_task;
 mod assigned;
 pub mod attach_artifact;
 mod batch;
@@ -32,6 +33,8 @@ mod execute;
 pub mod explain_task;
 pub mod export_plan;
 pub mod fail_task;
+pub mod find_tasks;
+pub mod forget_agent;
 pub mod get_agents;
 pub mod get_all_tasks;
 pub mod get_board;
@@ -92,6 +95,7 @@ pub mod schema;
 pub mod send_message;
 mod spoken;
 pub mod start_task;
+pub mod stop_agent;
 pub mod stop_run;
 mod task_filter;
 mod telling;
@@ -108,6 +112,7 @@ pub use apply_batch::ApplyBatch;
 pub use approve_task::ApproveTask;
 pub use archive::{Archive, Fetched};
 pub use ask_human::AskHuman;
+pub use assign_task::AssignTask;
 pub use assigned::Assigned;
 pub use attach_artifact::AttachArtifact;
 #[doc(hidden)]
@@ -130,6 +135,8 @@ pub use execute::{Executed, admit, execute, waits};
 pub use explain_task::ExplainTask;
 pub use export_plan::ExportPlan;
 pub use fail_task::FailTask;
+pub use find_tasks::FindTasks;
+pub use forget_agent::ForgetAgent;
 pub use get_agents::GetAgents;
 pub use get_all_tasks::GetAllTasks;
 pub use get_board::GetBoard;
@@ -188,6 +195,7 @@ pub use send_message::SendMessage;
 pub(crate) use spoken::in_commands;
 pub use spoken::{Listener, acts_as_agent, subcommand};
 pub use start_task::StartTask;
+pub use stop_agent::StopAgent;
 pub use stop_run::StopRun;
 pub use task_filter::{SORTS, Sort};
 pub(crate) use typed::{Typed, typed};
@@ -237,6 +245,9 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<HealthCheck>(),
         Entry::of::<PauseBoard>(),
         Entry::of::<ResumeBoard>(),
+        Entry::of::<AssignTask>(),
+        Entry::of::<StopAgent>(),
+        Entry::of::<ForgetAgent>(),
         Entry::of::<ApplyBatch>(),
         Entry::of::<AskHuman>(),
         Entry::of::<SendMessage>(),
@@ -248,6 +259,7 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<DiffPlans>(),
         Entry::of::<ListPlans>(),
         Entry::of::<RemovePlan>(),
+        Entry::of::<FindTasks>(),
         Entry::of::<ExplainTask>(),
         Entry::of::<ResetTasks>(),
         Entry::of::<GetHistory>(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{AgentArgument, Entry, Reader, find};
 
 /// Operations that have a command of their own; the others are reached by `callboard call`.
-const COMMANDS: [(&str, &str); 52] = [
+const COMMANDS: [(&str, &str); 56] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -22,7 +22,11 @@ const COMMANDS: [(&str, &str); 52] = [
     ("create_tasks_batch", "add --batch"),
     ("get_task", "show"),
     ("get_all_tasks", "tasks"),
-    ("get_results", "tasks --status done"),
+    ("get_results", "results"),
+    ("update_task", "edit"),
+    ("assign_task", "assign"),
+    ("stop_agent", "stop"),
+    ("forget_agent", "agents forget"),
     ("get_status", "status"),
     ("get_board", "status"),
     ("get_agents", "agents"),
@@ -65,7 +69,7 @@ const COMMANDS: [(&str, &str); 52] = [
 
 /// Operations that only leaders may use: a worker would be refused, so its name does not go before
 /// them.
-const OF_LEADERS: [&str; 8] = [
+const OF_LEADERS: [&str; 11] = [
     "cancel_task",
     "retry_task",
     "reset_tasks",
@@ -74,6 +78,9 @@ const OF_LEADERS: [&str; 8] = [
     "create_snapshot",
     "restore_snapshot",
     "delete_checkpoints",
+    "assign_task",
+    "stop_agent",
+    "forget_agent",
 ];
 
 /// To whom something is said.

@@ -92,7 +92,7 @@ impl Board {
     fn begin(dir: &Path, author: &Author, board_id: &str) -> Result<Option<String>, BoardError> {
         let first = match statefile::load(dir)? {
             None if recovery::evidence(dir).is_empty() => {
-                Event::BoardCreated { board_id: board_id.to_owned() }
+                Event::BoardCreated { board_id: board_id.to_owned(), numbered: true }
             }
             Some(Found::Foreign { document, notes }) => {
                 keep_copy(dir)

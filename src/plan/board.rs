@@ -201,6 +201,7 @@ impl Agent {
             present_through: BTreeSet::new(),
             runner: None,
             waiting: None,
+            paused: None,
         })
     }
 }

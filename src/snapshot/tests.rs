@@ -24,7 +24,7 @@ impl Board {
     fn new() -> Self {
         let mut board =
             Self { dir: tempfile::tempdir().expect("a directory"), state: State::new() };
-        board.record(Event::BoardCreated { board_id: "b".to_owned() });
+        board.record(Event::BoardCreated { board_id: "b".to_owned(), numbered: true });
         board
     }
 

@@ -62,6 +62,20 @@ pub struct Agent {
     /// What the agent waits for a person for, until its next sign
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Box<Waiting>>,
+    /// Set while a person or a leader lets the agent have no more tasks
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Box<AgentPause>>,
+}
+
+/// Why an agent gets no more tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentPause {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub at: Timestamp,
+    /// True if it is to stop what it does, too
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop: bool,
 }
 
 impl Record for Agent {
@@ -135,7 +149,14 @@ impl Agent {
             present_through: BTreeSet::new(),
             runner: None,
             waiting: None,
+            paused: None,
         }
+    }
+
+    /// The request that the agent stop, and whether it has been heard: the agent has called since.
+    pub fn stop_asked(&self) -> Option<(&AgentPause, bool)> {
+        let pause = self.paused.as_deref().filter(|pause| pause.stop)?;
+        Some((pause, self.last_heartbeat > pause.at))
     }
 
     pub fn is_present(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::agent::{Agent, Participant, Waiting};
+use super::agent::{Agent, AgentPause, Participant, Waiting};
 use super::artifact::Artifact;
 use super::changed::Changed;
 use super::discovery::Discovery;
@@ -86,9 +86,10 @@ impl State {
     fn apply_event(&mut self, recorded: &Recorded) -> Result<(), Absent> {
         let at = recorded.at;
         match &recorded.event {
-            Event::BoardCreated { board_id } => self.edit_board(|board| {
+            Event::BoardCreated { board_id, numbered } => self.edit_board(|board| {
                 board.board_id.clone_from(board_id);
                 board.created_at = at;
+                board.next_number = u64::from(*numbered);
             }),
             Event::Imported { document, .. } => {
                 // Only ever the first event of a journal, so rollback can miss nothing.
@@ -105,13 +106,16 @@ impl State {
                 }
             }),
             Event::TasksCreated { tasks } => {
+                let mut numbers = self.numbers();
                 for task in tasks {
                     let ordinal = self.take_ordinal();
                     let mut task = created(task, at);
+                    task.number = numbers.next();
                     task.demands = self.index.shared(task.demands);
                     self.number_above_spent(&mut task);
                     self.put(ordinal, Some(Arc::new(task)));
                 }
+                self.go_on_with(numbers);
             }
             Event::TaskUpdated { task, change, lease_until } => self.edit_task(task, |task| {
                 change_task(task, change);
@@ -323,6 +327,13 @@ impl State {
                 self.edit_board(|board| board.paused = Some(Pause { reason: reason.clone(), at }));
             }
             Event::Resumed {} => self.edit_board(|board| board.paused = None),
+            Event::AgentsPaused { agents, reason, stop } => {
+                let pause = AgentPause { reason: reason.clone(), at, stop: *stop };
+                agents.iter().try_for_each(|agent| self.pause_agent(agent, &pause))?;
+            }
+            Event::AgentsResumed { agents } => {
+                agents.iter().try_for_each(|agent| self.resume_agent(agent))?;
+            }
             Event::TasksRetired { tasks, parents } => {
                 for task in tasks {
                     self.retire(task, parents.contains(&task.id), recorded.seq)?;
@@ -342,12 +353,15 @@ impl State {
                     let newest = PlanVersion { seq: recorded.seq, imported_at: at, ..plan.clone() };
                     board.plans = kept_versions(&board.plans, newest).into();
                 });
+                let mut numbers = self.numbers();
                 for task in new {
                     let ordinal = self.take_ordinal();
                     let mut task = created(task, at);
+                    task.number = numbers.next();
                     self.number_above_spent(&mut task);
                     self.put(ordinal, Some(Arc::new(task)));
                 }
+                self.go_on_with(numbers);
                 for one in changed {
                     if one.becomes.is_some() {
                         self.end_attempt(
@@ -454,6 +468,9 @@ impl State {
                     self.put::<Session>(id.clone(), None);
                 }
             }
+            Event::TaskKept { task, agent, until } => self.keep_for(task, agent, *until)?,
+            Event::TaskOpened { task } => self.edit_task(task, |task| task.kept_for = None)?,
+            Event::TasksNumbered {} => self.number_tasks(),
             Event::StubsDropped { stubs } => {
                 let mut leaves = 0;
                 for id in stubs.keys() {
@@ -566,7 +583,11 @@ impl State {
         if found { Ok(()) } else { Err(Absent(format!("an open attempt of task {id}"))) }
     }
 
-    fn edit_agent(&mut self, id: &AgentId, edit: impl FnOnce(&mut Agent)) -> Result<(), Absent> {
+    pub(super) fn edit_agent(
+        &mut self,
+        id: &AgentId,
+        edit: impl FnOnce(&mut Agent),
+    ) -> Result<(), Absent> {
         let known = self.agent(id).ok_or_else(|| Absent(format!("agent {id}")))?;
         let mut agent = Agent::clone(known);
         edit(&mut agent);
@@ -751,6 +772,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         (status == TaskStatus::Failed).then(|| "the plan says that it has failed".to_owned());
     Task {
         id: new.id,
+        number: None,
         title: new.title,
         description: new.description.into(),
         status,
@@ -783,6 +805,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         reset_at: None,
         artifacts: Vec::new(),
         kept: None,
+        kept_for: None,
     }
 }
 
@@ -833,6 +856,7 @@ fn claim(task: &mut Task, attempt: Attempt) {
     task.claimed_at = Some(attempt.claimed_at);
     task.started_at = None;
     task.not_before = None;
+    task.kept_for = None;
     task.attempt = attempt.number;
     // Most tasks have only one attempt, and room for four takes a kilobyte.
     task.attempts.reserve_exact(1);

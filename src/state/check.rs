@@ -16,6 +16,7 @@ impl State {
         self.check_index(&mut wrong);
         self.check_hierarchy(&mut wrong);
         self.check_counters(&mut wrong);
+        self.check_numbers(&mut wrong);
         self.check_records(&mut wrong);
         self.check_level(&mut wrong);
         wrong

@@ -53,6 +53,9 @@ pub struct EmptyHanded {
     /// Tasks that wait for review
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_review: usize,
+    /// Ready tasks that are kept for other agents for a while
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub kept_for_others: usize,
     /// Seconds after which to ask again
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
@@ -87,6 +90,12 @@ impl State {
     ) -> Option<&Arc<Task>> {
         let aging = self.index.aging();
         let priority = |task: &Task| self.effective_priority(task, aging, now);
+        if let Some(own) = self.kept_for(agent, scope, &priority) {
+            let mut effort = Effort::new();
+            if !exclusive || self.overlaps_of(own, agent, 1, &mut effort).is_empty() {
+                return Some(own);
+            }
+        }
         let first_fit =
             |fresh| self.first_fit(agent, self.in_order(agent, scope, fresh), exclusive, &priority);
         first_fit(true).or_else(|| first_fit(false))
@@ -146,7 +155,9 @@ impl State {
         let fits = move |ordinal: &Ordinal| {
             let task = self.records.tasks.get(*ordinal);
             task.is_some_and(|task| {
-                in_scope(task, scope) && !(fresh && task.was_given_up_by(&agent.id))
+                task.is_open_to(&agent.id)
+                    && in_scope(task, scope)
+                    && !(fresh && task.was_given_up_by(&agent.id))
             })
         };
         let others = iter::once_with(|| self.merged(agent)).flatten().skip(1);
@@ -230,6 +241,10 @@ impl State {
         }
         if let Some(until) = task.not_before.filter(|until| *until > now) {
             return Err(Refusal::TooEarly { task: id.clone(), until });
+        }
+        if let Some(kept) = task.kept_for.as_deref().filter(|kept| kept.agent != agent.id) {
+            let (agent, until) = (kept.agent.clone(), kept.until);
+            return Err(Refusal::KeptForOther { task: id.clone(), agent, until });
         }
         let missing = task.demands.missing_from(agent);
         if missing.is_empty() {
@@ -325,6 +340,7 @@ impl State {
             missing: missing.into_iter().take(MISSING_NAMED).collect(),
             held: outlook.held,
             in_review: outlook.in_review,
+            kept_for_others: self.kept_from(agent),
             retry_after,
         }
     }
@@ -339,7 +355,7 @@ impl State {
                 self.index.ready().filter_map(|ordinal| self.records.tasks.get(ordinal));
             let mut within =
                 self.within(path).filter_map(|ordinal| self.records.tasks.get(ordinal));
-            self.board().paused.is_none()
+            self.paused_for(agent).is_none()
                 && self.spent_workflow(&agent.id).is_none()
                 && self.under_way() > 0
                 && self.ready_count() <= PASSED_OVER
@@ -387,7 +403,7 @@ impl State {
 
     fn verdict(&self, outlook: &Outlook<'_>, agent: &Agent, now: Timestamp) -> Verdict {
         let unmet = outlook.unmet.values().sum();
-        if self.board().paused.is_some() {
+        if self.paused_for(agent).is_some() {
             return Verdict::Paused;
         }
         if !outlook.is_planned {

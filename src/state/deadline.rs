@@ -28,7 +28,11 @@ impl State {
             let gave_up = matches!(expired, Some(Event::LeaseExpired { gave_up: true, .. }));
             expired.into_iter().chain(cancelled_when_stopped(task).filter(|_| !gave_up))
         });
-        ended.chain(self.unmatched(now)).chain(self.expired_reservations(now)).collect()
+        ended
+            .chain(self.unmatched(now))
+            .chain(self.expired_reservations(now))
+            .chain(self.opened_again(now))
+            .collect()
     }
 
     /// The next time at which `expire` or `wake` has something to do.
@@ -38,6 +42,7 @@ impl State {
             .chain(self.index.next_delayed())
             .chain(self.runs().next_unmatched())
             .chain(self.holds.next_end())
+            .chain(self.next_opened())
             .min()
     }
 

@@ -67,6 +67,9 @@ pub struct Board {
     /// Number of the last question to the board's owner
     #[serde(default, skip_serializing_if = "is_zero")]
     pub questions: u64,
+    /// Number of the next task; 0 if tasks have none
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub next_number: u64,
     /// Last attempt number of tasks that a restore removed, so that no task of that id uses a
     /// number again
     #[serde(default, skip_serializing_if = "are_none_spent")]
@@ -211,6 +214,8 @@ impl Archived {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Retired {
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     pub status: TaskStatus,
     pub attempt: u32,
@@ -232,6 +237,7 @@ impl Retired {
     pub fn of(task: &Task, parent: bool, seq: u64) -> Self {
         let json = serde_json::to_vec(task).unwrap_or_default();
         Self {
+            number: task.number,
             path: task.path.clone(),
             status: task.status,
             attempt: task.attempt,

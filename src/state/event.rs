@@ -126,6 +126,18 @@ pub const NEWER: &[Newer] = &[
     Newer::new("plan_imported", "changed.becomes=review", REVIEW),
     Newer::new("run_created", "run.review", REVIEW),
     Newer::new("run_created", "run.status=review", REVIEW),
+    Newer::new("agents_paused", "", 5),
+    Newer::new("agents_resumed", "", 5),
+    Newer::new("state", "agents.*.paused", 5),
+    Newer::new("task_kept", "", 5),
+    Newer::new("task_opened", "", 5),
+    Newer::new("state", "tasks.kept_for", 5),
+    Newer::new("board_created", "numbered", 5),
+    Newer::new("tasks_numbered", "", 5),
+    Newer::new("stubs_recalled", "stubs.*.number", 5),
+    Newer::new("state", "tasks.number", 5),
+    Newer::new("state", "retired.*.number", 5),
+    Newer::new("state", "next_number", 5),
 ];
 
 /// Level of builds that keep the text of an imported plan.
@@ -135,7 +147,7 @@ pub const TEXT: u32 = 3;
 pub const REVIEW: u32 = 5;
 
 /// Kinds of events, in the order of their definition.
-pub const KINDS: [&str; 50] = [
+pub const KINDS: [&str; 55] = [
     "board_created",
     "imported",
     "plan_set",
@@ -165,6 +177,8 @@ pub const KINDS: [&str; 50] = [
     "files_released",
     "paused",
     "resumed",
+    "agents_paused",
+    "agents_resumed",
     "tasks_retired",
     "plan_imported",
     "tasks_reset",
@@ -184,6 +198,9 @@ pub const KINDS: [&str; 50] = [
     "agent_waits",
     "stubs_dropped",
     "stubs_recalled",
+    "task_kept",
+    "task_opened",
+    "tasks_numbered",
     "purged",
     "reviewed",
 ];
@@ -194,6 +211,9 @@ pub const KINDS: [&str; 50] = [
 pub enum Event {
     BoardCreated {
         board_id: String,
+        /// Whether its tasks get numbers from the first on.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        numbered: bool,
     },
     /// A state without a journal was imported as the start of one. The event follows the document's
     /// own `seq`, if it has one.
@@ -374,6 +394,18 @@ pub enum Event {
         reason: Option<String>,
     },
     Resumed {},
+    /// The agents get no more tasks; with `stop` they are asked to end what they do, too.
+    AgentsPaused {
+        agents: Vec<AgentId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stop: bool,
+    },
+    /// The agents may have tasks again, and go on with what they were to stop.
+    AgentsResumed {
+        agents: Vec<AgentId>,
+    },
     /// Finished tasks leave the live state; this event keeps them whole.
     TasksRetired {
         tasks: Vec<Arc<Task>>,
@@ -506,6 +538,18 @@ pub enum Event {
     StubsRecalled {
         stubs: BTreeMap<TaskId, Retired>,
     },
+    /// Only this agent is given the task before `until`, unless it is opened again.
+    TaskKept {
+        task: TaskId,
+        agent: AgentId,
+        until: Timestamp,
+    },
+    /// The task is kept for no agent any more.
+    TaskOpened {
+        task: TaskId,
+    },
+    /// Tasks get numbers from here on. Those that there are get theirs in the order of creation.
+    TasksNumbered {},
     /// A person took a text out of the whole history. `document` is the present state without it.
     Purged {
         document: Box<Document>,
@@ -771,6 +815,8 @@ impl Event {
             Self::FilesReleased { .. } => "files_released",
             Self::Paused { .. } => "paused",
             Self::Resumed {} => "resumed",
+            Self::AgentsPaused { .. } => "agents_paused",
+            Self::AgentsResumed { .. } => "agents_resumed",
             Self::TasksRetired { .. } => "tasks_retired",
             Self::PlanImported { .. } => "plan_imported",
             Self::TasksReset { .. } => "tasks_reset",
@@ -790,6 +836,9 @@ impl Event {
             Self::AgentWaits { .. } => "agent_waits",
             Self::StubsDropped { .. } => "stubs_dropped",
             Self::StubsRecalled { .. } => "stubs_recalled",
+            Self::TaskKept { .. } => "task_kept",
+            Self::TaskOpened { .. } => "task_opened",
+            Self::TasksNumbered {} => "tasks_numbered",
             Self::Purged { .. } => "purged",
             Self::Reviewed { .. } => "reviewed",
         }
@@ -822,6 +871,8 @@ impl Event {
             }
             Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
             Self::TaskUpdated { task, .. }
+            | Self::TaskKept { task, .. }
+            | Self::TaskOpened { task }
             | Self::Noted { task, .. }
             | Self::Claimed { task, .. }
             | Self::Started { task }

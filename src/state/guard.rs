@@ -49,6 +49,12 @@ impl State {
         self.agent(id).ok_or_else(|| Refusal::UnknownAgent { agent: id.clone() })
     }
 
+    /// The agent that a call is about.
+    pub fn agent_called(&self, id: &str) -> Result<&Arc<Agent>, Refusal> {
+        let id = AgentId::checked(id)?;
+        self.agent(&id).ok_or(Refusal::NoAgentCalled { agent: id })
+    }
+
     /// Checks that `actor` is registered; no actor stands for the board's owner.
     pub fn takes_part(&self, actor: Option<&AgentId>) -> Result<(), Refusal> {
         let Some(id) = actor.filter(|id| id.as_str() != HUMAN) else { return Ok(()) };

@@ -43,6 +43,8 @@ pub(super) struct Index {
     in_review: BTreeSet<Ordinal>,
     /// Unfinished tasks with an estimate.
     estimated: BTreeSet<Ordinal>,
+    /// Tasks that are kept for an agent.
+    kept: BTreeSet<(Timestamp, Ordinal)>,
     /// Time up to which `not_before` has been looked at.
     awake_until: Timestamp,
 }
@@ -149,6 +151,9 @@ impl Index {
             if has_estimate(task) {
                 self.estimated.remove(&ordinal);
             }
+            if let Some(kept) = &task.kept_for {
+                self.kept.remove(&(kept.until, ordinal));
+            }
             for id in task.dependencies.iter().chain(task.after()) {
                 remove(&mut self.dependents, id, ordinal);
             }
@@ -183,6 +188,9 @@ impl Index {
             }
             if has_estimate(task) {
                 self.estimated.insert(ordinal);
+            }
+            if let Some(kept) = &task.kept_for {
+                self.kept.insert((kept.until, ordinal));
             }
             for id in task.dependencies.iter().chain(task.after()) {
                 self.dependents.entry(id.clone()).or_default().insert(ordinal);
@@ -410,6 +418,11 @@ impl Index {
 
     pub(super) fn leases_ended(&self, now: Timestamp) -> impl Iterator<Item = Ordinal> + '_ {
         self.leases.range(..=(now, Ordinal::MAX)).map(|(_, ordinal)| *ordinal)
+    }
+
+    /// Tasks that are kept for an agent, by the time until which they are.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (Timestamp, Ordinal)> + '_ {
+        self.kept.iter().copied()
     }
 
     pub(super) fn ended_badly(&self) -> impl Iterator<Item = Ordinal> + '_ {

@@ -65,6 +65,7 @@ limits! {
     JSON_DEPTH = "nesting of items in JSON", 100, "levels";
     AGENTS = "agents", 10_000, "entries"
         or "who was not heard of for half an hour makes room, unless it holds or has to read something: wait, or act as one that is there, see get_agents";
+    REFERENCES = "references", 500, "entries";
     QUERY = "query", 500, "bytes";
     SUPERSEDED = "discoveries superseded by one", 20, "entries";
     DISCOVERIES = "discoveries", 20_000, "entries"
@@ -94,6 +95,7 @@ limits! {
     RESERVED_BY_AGENT = "files that one agent reserves", 500, "entries"
         or "give up those you need no more with release_files, or name their directory instead";
     RESERVED_MINUTES = "minutes of one reservation", 1_440, "minutes";
+    KEPT_MINUTES = "minutes for which a task is kept for an agent", 1_440, "minutes";
     RUN_SESSIONS = "sessions of runs", 100_000, "entries"
         or "those make room whose runs have all retired and that no results wait for: keep_finished in config.toml says how many runs stay";
     STOPPING = "runs that are being stopped", 100, "entries";
@@ -123,6 +125,12 @@ limits! {
 
 /// Calls per second of one token, unless it or `config.toml` says otherwise.
 pub const RATE: u32 = 1_000;
+/// Minutes for which a task is kept for an agent, unless the call says otherwise.
+pub const KEPT: u32 = 30;
+/// Fewest characters of an id or a title that stand for the whole.
+pub const SHORTEST_PART: usize = 3;
+/// Tasks that are named if several may be meant.
+pub const CANDIDATES: usize = 10;
 /// Bytes of JSON of one reply to a model; an entry of a list that is larger alone is cut.
 pub const REPLY: usize = 32_000;
 /// Those of them that are for other fields than lists.

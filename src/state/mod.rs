@@ -44,6 +44,7 @@ pub mod id;
 pub mod inbox;
 mod index;
 #[doc(hidden)]
+mod kept;
 pub mod kinds;
 #[doc(hidden)]
 pub mod level;
@@ -54,6 +55,7 @@ mod number;
 mod parts;
 #[doc(hidden)]
 pub mod pattern;
+mod pause;
 #[doc(hidden)]
 pub mod plan;
 pub mod policy;
@@ -61,6 +63,7 @@ mod progress;
 mod rank;
 #[doc(hidden)]
 pub mod record;
+pub mod reference;
 pub mod refusal;
 mod remembered;
 pub mod reservation;
@@ -188,6 +191,7 @@ impl State {
             archived_runs: Archived::default(),
             dropped_stubs: 0,
             questions: 0,
+            next_number: 0,
             spent_attempts: Arc::default(),
             undone: Vec::new(),
             plans: Arc::from([]),

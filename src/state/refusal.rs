@@ -14,7 +14,7 @@ use super::reservation::Hold;
 use super::review::Review;
 use super::run::RunStatus;
 use super::snapshot::SnapshotName;
-use super::task::TaskStatus;
+use super::task::{Named, TaskStatus, listed};
 use super::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Error, Serialize)]
@@ -79,6 +79,22 @@ pub enum Refusal {
     #[error("no task `{task}`; {}", where_else(task))]
     UnknownTask { task: TaskId },
     #[error(
+        "task `{task}` is kept for agent `{agent}` until {until}; claim another with claim_task"
+    )]
+    KeptForOther { task: TaskId, agent: AgentId, until: Timestamp },
+    #[error("agent `{agent}` cannot be forgotten, because it {why}")]
+    AgentStays { agent: AgentId, why: String },
+    #[error("no task is called `{given}`; see get_all_tasks for those there are")]
+    #[serde(rename = "unknown_task")]
+    NoTaskCalled { given: String },
+    #[error("`{given}` may be several tasks; name one by its number or id:{}", listed(candidates, *more))]
+    AmbiguousTask {
+        given: String,
+        candidates: Vec<Named>,
+        /// Number of further tasks that may be meant.
+        more: usize,
+    },
+    #[error(
         "`{after}` has retired since, and so has its place in the list; begin again without after"
     )]
     CursorRetired { after: TaskId },
@@ -104,6 +120,9 @@ pub enum Refusal {
     WhichAgent { agents: Vec<Candidate> },
     #[error("no agent `{agent}`; call register_agent first, with agent_id and role")]
     UnknownAgent { agent: AgentId },
+    #[error("no agent `{agent}`; get_agents lists those there are")]
+    #[serde(rename = "unknown_agent")]
+    NoAgentCalled { agent: AgentId },
     #[error(
         "agent id `{agent}` is in use by process {pid}{}; register as `{free}`, or pass takeover: \
          true if that process is yours and obsolete",

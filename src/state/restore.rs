@@ -50,6 +50,10 @@ impl State {
         let present = self.board();
         document.board.undone = self.undone_by(target);
         document.board.schema_version = present.schema_version.max(target.board.schema_version);
+        // An earlier state without numbers gets them anew.
+        if document.board.next_number > 0 {
+            document.board.next_number = document.board.next_number.max(present.next_number);
+        }
         document.board.board_id.clone_from(&present.board_id);
         document.board.seq = present.seq;
         document.board.last_activity = present.last_activity;

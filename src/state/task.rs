@@ -100,6 +100,9 @@ impl fmt::Display for TaskStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
     pub id: TaskId,
+    /// What people call it: its place in the order of creation, from 1
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     // Shared, because every change of a task makes a new one.
@@ -173,6 +176,9 @@ pub struct Task {
     /// Files that work on the task has left
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// The agent that the task is kept for, until it is claimed or the time is over
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_for: Option<Box<KeptFor>>,
     /// Data that an agent left for whoever works on the task next; gone when the task is done or
     /// reset
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -260,11 +266,79 @@ impl Task {
         text.lines().next().unwrap_or_default()
     }
 
+    /// True unless the task is kept for another agent.
+    pub fn is_open_to(&self, agent: &AgentId) -> bool {
+        self.kept_for.as_ref().is_none_or(|kept| kept.agent == *agent)
+    }
+
     /// True if the agent failed or released the task before.
     pub fn was_given_up_by(&self, agent: &AgentId) -> bool {
         let is_given_up = |outcome| matches!(outcome, Some(Outcome::Failed | Outcome::Released));
         self.attempts.iter().any(|attempt| is_given_up(attempt.outcome) && attempt.agent == *agent)
     }
+}
+
+/// A task as it is listed by the way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Named {
+    pub id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    /// Empty if it has retired
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<TaskStatus>,
+}
+
+impl Named {
+    /// A task of which nothing else is known.
+    pub fn unknown(id: &str) -> Self {
+        Self { id: TaskId::trusted(id), number: None, title: String::new(), status: None }
+    }
+
+    /// The shortest name that is typed for it: its number, else its id.
+    pub fn short(&self) -> String {
+        self.number.map_or_else(|| self.id.to_string(), |number| number.to_string())
+    }
+}
+
+impl From<&Task> for Named {
+    fn from(task: &Task) -> Self {
+        Self {
+            id: task.id.clone(),
+            number: task.number,
+            title: task.headline().to_owned(),
+            status: Some(task.status),
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "#{number}")?,
+            None => f.write_str(self.id.as_str())?,
+        }
+        if self.title.is_empty() { Ok(()) } else { write!(f, " {}", self.title) }
+    }
+}
+
+/// The candidates, one a line.
+pub(super) fn listed(candidates: &[Named], more: usize) -> String {
+    let lines = candidates.iter().map(|one| match one.number {
+        Some(number) => format!("\n  #{number} {} {}", one.id, one.title),
+        None => format!("\n  {} {}", one.id, one.title),
+    });
+    let more = (more > 0).then(|| format!("\n  and {more} more"));
+    lines.chain(more).collect()
+}
+
+/// Only this agent is given the task before `until`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptFor {
+    pub agent: AgentId,
+    pub until: Timestamp,
 }
 
 /// Where a task was before it came here.

@@ -135,6 +135,7 @@ pub(super) fn import(bytes: &[u8]) -> Found {
         archived_runs: Archived::default(),
         dropped_stubs: 0,
         questions: 0,
+        next_number: 0,
         spent_attempts: Arc::default(),
         undone: Vec::new(),
         plans: Arc::from([]),
@@ -204,6 +205,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
     Task {
         priority: priority(&old.id, old.priority, notes),
         id: TaskId::trusted(old.id),
+        number: None,
         title: None,
         description: old.description.unwrap_or_default().into(),
         status,
@@ -235,6 +237,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         reset_at: None,
         artifacts: Vec::new(),
         kept: None,
+        kept_for: None,
     }
 }
 
@@ -313,6 +316,7 @@ fn agent(id: &str, old: &OldAgent, notes: &mut Vec<String>) -> Agent {
         registered_at: None,
         runner: None,
         waiting: None,
+        paused: None,
         present_through: Default::default(),
     }
 }

@@ -26,7 +26,7 @@ fn long_board() -> (Board, Vec<Recorded>) {
         let at = Timestamp::from_millis(1_000 * seq.cast_signed());
         let envelope = Envelope { at, participant, actor: None, idempotency: None };
         let event = match seq {
-            1 => Event::BoardCreated { board_id: "board-1".to_owned() },
+            1 => Event::BoardCreated { board_id: "board-1".to_owned(), numbered: true },
             _ => Event::PlanSet { goal: format!("goal {seq}"), master_plan: None },
         };
         events.push(state.record(event, &envelope).unwrap());

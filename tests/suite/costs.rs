@@ -202,8 +202,11 @@ pub(crate) fn calls(operation: &str, last: &str) -> Option<Vec<Value>> {
             ])
         }
         "report_waiting" => all(&[json!({"agent_id": "writer", "for": "permission"})]),
-        "pause" => all(&[json!({})]),
         "ask_human" => all(&[json!({"agent_id": "writer", "question": "a?"})]),
+        "pause" => all(&[json!({}), json!({"agents": ["writer"]})]),
+        "find_tasks" => all(&[json!({"references": ["1", last, "P1.M1", "no such title"]})]),
+        "assign_task" => all(&[json!({"task_id": last, "to": "writer"})]),
+        "stop_agent" | "forget_agent" => all(&[json!({"agent": "writer"})]),
         "send_message" => all(&[json!({"to": "writer", "text": "a"})]),
         "reserve_files" => all(&[json!({"agent_id": "writer", "files": ["src/**"]})]),
         "release_files" => all(&[some("writer")]),

@@ -53,6 +53,7 @@ mod simulation;
 mod snapshots;
 mod statefile;
 mod status;
+mod steering;
 mod subagents;
 mod teams;
 mod tidy;

@@ -127,6 +127,12 @@ enum Step {
     },
     Pause,
     Resume,
+    PauseAgent {
+        agent: usize,
+    },
+    ResumeAgent {
+        agent: usize,
+    },
     Age {
         minutes: u32,
     },
@@ -282,6 +288,7 @@ struct Attempt {
 struct Agent {
     gpu: bool,
     max_concurrent: usize,
+    paused: bool,
     present: bool,
     holding: Vec<usize>,
     completed: u64,
@@ -629,7 +636,7 @@ impl Model {
         {
             return Ok(agent.told_to_go_on());
         }
-        if self.paused {
+        if self.paused || agent.paused {
             return Ok(json!({"success": false, "verdict": "paused"}));
         }
         let chosen = match named {
@@ -1267,6 +1274,7 @@ impl Model {
                 let new = || Agent {
                     gpu: false,
                     max_concurrent: 1,
+                    paused: false,
                     present: HOMES[*agent].is_some(),
                     holding: Vec::new(),
                     completed: 0,
@@ -1348,6 +1356,15 @@ impl Model {
             Step::Pause | Step::Resume => {
                 self.paused = matches!(step, Step::Pause);
                 Ok(json!({"success": true}))
+            }
+            Step::PauseAgent { agent } | Step::ResumeAgent { agent } => {
+                match &mut self.agents[*agent] {
+                    Some(known) => {
+                        known.paused = matches!(step, Step::PauseAgent { .. });
+                        Ok(json!({"success": true}))
+                    }
+                    None => Err("unknown_agent"),
+                }
             }
             Step::Age { minutes } => {
                 self.aging_minutes = *minutes;
@@ -1437,6 +1454,8 @@ impl ReferenceStateMachine for Steps {
             4 => (task(), dependencies()).prop_map(|(task, on)| Step::Dependencies { task, on }),
             1 => Just(Step::Pause),
             3 => Just(Step::Resume),
+            1 => agent().prop_map(|agent| Step::PauseAgent { agent }),
+            3 => agent().prop_map(|agent| Step::ResumeAgent { agent }),
             2 => prop_oneof![Just(0_u32), 1..60_u32].prop_map(|minutes| Step::Age { minutes }),
             4 => prop_oneof![Just(1_i64), 20..40_i64, Just(239), 200..300_i64].prop_map(|minutes| Step::TimePasses { minutes }),
             1 => (2..400_i64).prop_map(|minutes| Step::MachineSleeps { minutes }),
@@ -1744,6 +1763,8 @@ fn performed(
         }
         Step::Pause => ("pause", json!({})),
         Step::Resume => ("resume", json!({})),
+        Step::PauseAgent { agent } => ("pause", json!({"agents": [AGENTS[*agent]]})),
+        Step::ResumeAgent { agent } => ("resume", json!({"agents": [AGENTS[*agent]]})),
         Step::Age { minutes } => {
             world.policy.aging_minutes = *minutes;
             world.tick();

@@ -162,8 +162,8 @@ fn every_list_ends_in_time_for_a_model_and_goes_on_at_next() {
 
 #[test]
 fn full_pages_of_short_entries_go_on_at_next() {
-    // With its comma, an entry is the 400th part of what a model reads.
-    const ENTRY: usize = limit::REPLY / 400 - 1;
+    // With its comma, an entry is the 300th part of what a model reads.
+    const ENTRY: usize = limit::REPLY / 300 - 1;
     let mut world = World::new();
     world.replays_seldom = true;
     world.create("task-0000", json!({"title": "t"}));
@@ -173,7 +173,7 @@ fn full_pages_of_short_entries_go_on_at_next() {
     for number in 1..=500 {
         world.create(
             &format!("task-{number:04}"),
-            json!({"title": "t".repeat(ENTRY - short.len() + 1)}),
+            json!({"title": "t".repeat(ENTRY - short.len() + 1 - number.to_string().len() + 1)}),
         );
     }
     world.reader = MODEL;
@@ -487,7 +487,7 @@ fn tasks_are_picked_and_ordered_as_asked() {
     let brief = world
         .call("get_all_tasks", json!({"brief": true, "status_filter": "available"}))
         .expect("it is read");
-    let stuck = json!({"id": "stuck", "title": "do stuck", "status": "available", "blocked_by": ["free"], "priority": 2});
+    let stuck = json!({"id": "stuck", "number": 5, "title": "do stuck", "status": "available", "blocked_by": ["free"], "priority": 2});
     assert!(brief["tasks"].as_array().expect("tasks").contains(&stuck), "{brief}");
     for bad in
         [json!({"statuses": ["open"]}), json!({"min_priority": 11}), json!({"parent": "nowhere"})]

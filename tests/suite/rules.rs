@@ -15,6 +15,7 @@ mod leases;
 mod past;
 mod reviews;
 mod several_plans;
+mod steering;
 
 use callboard::ops::Fetched;
 use callboard::state::policy::Policy;

@@ -345,6 +345,7 @@ impl Simulation {
                 ("reset_tasks", json!({"scope": scope, "held": self.dice.one_in(2)}))
             }
             28 => ("update_task", json!({"task_id": any, "priority": 1 + self.dice.below(10)})),
+            _ if self.dice.one_in(3) => self.invent_steering(),
             _ if self.dice.one_in(4) => ("pause", json!({})),
             _ => ("resume", json!({})),
         };
@@ -363,6 +364,20 @@ impl Simulation {
             ("reject_task", with(call, json!({"reason": "it is not done"})))
         } else {
             ("approve_task", call)
+        }
+    }
+
+    /// What a person does to agents.
+    fn invent_steering(&mut self) -> (&'static str, Value) {
+        let agent = AGENTS[self.dice.below(AGENTS.len())];
+        let known: Vec<_> = self.ledger.created.iter().cloned().collect();
+        let any = self.dice.pick(&known).cloned().unwrap_or_else(|| "t0".to_owned());
+        match self.dice.below(8) {
+            3 | 4 => ("assign_task", json!({"task_id": any, "to": agent, "minutes": 20})),
+            0 => ("pause", json!({"agents": [agent], "reason": "wait"})),
+            1 => ("stop_agent", json!({"agent": agent, "now": self.dice.one_in(2)})),
+            2 => ("forget_agent", json!({"agent": agent})),
+            _ => ("resume", json!({"agents": AGENTS})),
         }
     }
 

@@ -9,7 +9,7 @@ use callboard::state::level::FIRST;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::Board;
+use crate::harness::{Board, STATE_FILE};
 
 /// A living process of the first version: it holds the lock of its presence file, and notes nothing
 /// in it.
@@ -38,6 +38,9 @@ fn levels(board: &Board) -> (u32, u32) {
 #[test]
 fn what_an_older_process_cannot_read_is_refused_until_it_has_ended() {
     let board = Board::new();
+    // A new board needs this build from the start, because its tasks get numbers.
+    board.make_dir();
+    fs::write(board.file(STATE_FILE), r#"{"tasks": [], "agents": {}}"#).unwrap();
     let mut client = board.mcp();
     client.ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
     let older = older(&board);

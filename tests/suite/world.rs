@@ -122,7 +122,7 @@ impl World {
             acting: None,
             acting_process: None,
         };
-        let created = Event::BoardCreated { board_id: "board-test".to_owned() };
+        let created = Event::BoardCreated { board_id: "board-test".to_owned(), numbered: true };
         let recorded =
             world.state.record(created, &world.envelope()).expect("a board can be created");
         world.keep(vec![recorded]);
@@ -588,6 +588,12 @@ impl World {
 
     pub(crate) fn count_of(&self, kind: &str) -> usize {
         self.kinds().into_iter().filter(|one| *one == kind).count()
+    }
+
+    /// The level of the newest event of this kind.
+    pub(crate) fn level_of(&self, kind: &str) -> u32 {
+        let newest = self.past.0.iter().rev().find(|recorded| recorded.event.kind() == kind);
+        newest.map_or(0, |recorded| recorded.event.level())
     }
 
     pub(crate) fn agents_present(&self) -> BTreeSet<String> {

@@ -74,7 +74,7 @@ pub(super) fn state_of(tasks: usize) -> anyhow::Result<State> {
         state.settle();
         Ok(())
     };
-    record(Event::BoardCreated { board_id: "board-bench".to_owned() })?;
+    record(Event::BoardCreated { board_id: "board-bench".to_owned(), numbered: true })?;
     let mut chance = Chance::new(1);
     for first in (0..tasks).step_by(AT_ONCE) {
         let new = (first..tasks.min(first + AT_ONCE))

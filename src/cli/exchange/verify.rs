@@ -9,7 +9,9 @@ use crate::cli::print::Tone;
 use crate::cli::{Outcome, REFUSED, Session, usage_error};
 use crate::exchange;
 
-const EXAMPLES: &str = "Example:\n  callboard verify task-master .taskmaster/tasks/tasks.json\n\n\
+const EXAMPLES: &str = "Examples:\n  \
+    callboard verify task-master .taskmaster/tasks/tasks.json\n  \
+    callboard verify csv jira.csv --map title=Summary,id='Issue key'\n\n\
     Compared are ids, titles, statuses, dependencies, results, and what is a part of what. A task that an agent holds counts as \
     available. The exit code is 1 if there are differences.";
 

@@ -74,6 +74,10 @@ impl Input {
         given.into_iter().flat_map(each).filter_map(Value::as_str)
     }
 
+    pub(super) fn is_after_tool(&self) -> bool {
+        self.hook_event_name == "PostToolUse"
+    }
+
     pub(super) fn subagent(&self) -> Option<&str> {
         self.agent_id.as_str().filter(|id| !id.is_empty())
     }

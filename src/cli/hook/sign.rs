@@ -32,6 +32,12 @@ pub(super) fn renew(session: &Session, scene: &Scene) {
     heartbeat(session, scene, silent.chain(of_subagent).chain(waited).collect());
 }
 
+/// Records that the conversation's agents have heard that they are to stop.
+pub(super) fn hear(session: &Session, scene: &Scene) {
+    let is_new = |agent: &Arc<Agent>| agent.stop_asked().is_some_and(|(_, heard)| !heard);
+    heartbeat(session, scene, scene.own().into_iter().filter(is_new).collect());
+}
+
 /// Ends the waiting of the conversation's agents, if they wait.
 pub(super) fn go_on(session: &Session, scene: &Scene) {
     heartbeat(

@@ -120,6 +120,29 @@ pub(super) fn at_stop(scene: &Scene) -> Option<String> {
     Some(text)
 }
 
+/// That the conversation's agent is to stop; none if nobody has asked for that. With `once`, only
+/// what it has not heard yet.
+pub(super) fn asked_to_stop(scene: &Scene, once: bool) -> Option<String> {
+    let own = scene.own();
+    let (agent, pause) = own.iter().find_map(|agent| {
+        let (pause, heard) = agent.stop_asked()?;
+        (!once || !heard).then_some((agent, pause))
+    })?;
+    let reason = pause.reason.as_deref().map(|reason| format!(": {}", quoted(reason, REASON)));
+    let mut text = format!(
+        "callboard: the person whose board it is, or a leader, asks you, {}, to stop{}. Change \
+         nothing more: say where your work stands, and end your turn.\n{DATA}\n",
+        agent.id,
+        reason.unwrap_or_default()
+    );
+    for id in agent.current_tasks.iter().take(NAMED) {
+        let Some(task) = scene.state.task(id) else { continue };
+        line(&mut text, head(agent, task));
+        line(&mut text, format!("  release it: {}", release(agent, task)));
+    }
+    Some(text)
+}
+
 /// Why a file must not be changed now; none if nobody else holds it.
 pub(super) fn at_edit(scene: &Scene, file: &Path) -> Option<String> {
     let holds = scene.others_hold(file);

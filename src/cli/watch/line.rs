@@ -192,6 +192,22 @@ fn told(recorded: &Recorded, names: &Names) -> Told {
         Event::MessagesRetired { messages } => {
             ("retired", Tone::Over, format!("{} messages", messages.len()))
         }
+        Event::AgentsPaused { agents, reason, stop } => {
+            let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let agents = agents.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let word = if *stop { "asked" } else { "paused" };
+            let what = if *stop { " to stop" } else { "" };
+            (word, Tone::Busy, format!("{agents}{what}{reason}"))
+        }
+        Event::AgentsResumed { agents } => {
+            let agents = agents.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            ("resumed", Tone::Good, agents)
+        }
+        Event::TaskKept { task, agent, .. } => {
+            ("assigned", Tone::Busy, format!("{task} to {agent}"))
+        }
+        Event::TaskOpened { task } => ("opened", Tone::Plain, format!("{task} to all agents")),
+        Event::TasksNumbered {} => ("numbered", Tone::Plain, "all tasks".to_owned()),
         Event::StubsDropped { stubs } => {
             ("archived", Tone::Over, format!("{} tasks that retired long ago", stubs.len()))
         }

@@ -136,7 +136,9 @@ fn hints_of_an_older_import_are_not_changed_by_their_spaces() {
     let text = r#"{"items": [{"title": "a", "description": "d", "hints": "one\n\ntwo"}]}"#;
     let plan = parse(text).unwrap();
     let mut state = State::new();
-    state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).unwrap();
+    state
+        .record(Event::BoardCreated { board_id: "b".to_owned(), numbered: true }, &envelope())
+        .unwrap();
     let mut imported = replanned(&state, &plan).unwrap();
     let Event::PlanImported { created, .. } = &mut imported else { panic!("{imported:?}") };
     let older = serde_json::to_vec(&("d", [""; 0], "one\n\ntwo")).unwrap();
@@ -661,7 +663,7 @@ fn envelope() -> Envelope {
 fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
     let mut state = State::new();
     state
-        .record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope())
+        .record(Event::BoardCreated { board_id: "b".to_owned(), numbered: true }, &envelope())
         .expect("a new board");
     let imported = replanned(&state, plan).ok()?;
     state.record(imported, &envelope()).expect("what was planned fits");

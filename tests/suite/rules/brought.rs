@@ -158,7 +158,7 @@ fn a_bad_value_is_refused_whole_and_named_with_its_line() {
 fn what_is_brought_needs_a_build_that_reads_it() {
     let mut world = World::new();
     import(&mut world, &json!({"items": [{"title": "a"}]}));
-    let level = |world: &World| world.state.board().schema_version;
+    let level = |world: &World| world.level_of("plan_imported");
     assert_eq!(level(&world), 1);
     import(&mut world, &board());
     assert_eq!(level(&world), 3);

@@ -294,7 +294,7 @@ fn difference_names_every_entity_and_field_that_is_another() {
     assert_eq!(
         told,
         [
-            ("board", "", "changed", "seq last_activity"),
+            ("board", "", "changed", "seq last_activity next_number"),
             (
                 "tasks",
                 "t1",

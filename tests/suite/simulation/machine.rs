@@ -112,7 +112,7 @@ impl Machine {
         let mut state = State::new();
         let participant = ParticipantId::trusted("p-first");
         let envelope = Envelope { at, participant, actor: None, idempotency: None };
-        let created = Event::BoardCreated { board_id: "board-sim".to_owned() };
+        let created = Event::BoardCreated { board_id: "board-sim".to_owned(), numbered: true };
         let created = state.record(created, &envelope).unwrap();
         journal.append(0, &BatchId::new("p-first/0"), &[created]).unwrap();
         journal.sync(1);

@@ -1,0 +1,51 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::get_task::retired;
+use super::{Annotations, Call, Operation, READ, Toolset};
+use crate::state::State;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::task::Named;
+
+pub struct FindTasks;
+
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Each an id, a number such as #12, a path, part of an id, or a title
+    pub references: Vec<String>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub struct Reply {
+    /// In the order of references
+    pub tasks: Vec<Named>,
+}
+
+impl Operation for FindTasks {
+    const NAME: &'static str = "find_tasks";
+    const DESCRIPTION: &'static str =
+        "Which tasks are meant by numbers, paths, titles, or beginnings or ends of ids.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        limit::REFERENCES.check(params.references.len())?;
+        let tasks = params.references.iter().map(|given| found(given, state, call));
+        Ok(Reply { tasks: tasks.collect::<Result<_, _>>()? })
+    }
+}
+
+/// The task, which may have retired so long ago that the state has nothing of it.
+fn found(given: &str, state: &State, call: &Call) -> Result<Named, Refusal> {
+    let refusal = match state.referred(given) {
+        Err(refusal @ Refusal::UnknownTask { .. }) => refusal,
+        found => return found,
+    };
+    let long_ago = TaskId::checked(given).and_then(|id| retired(&id, state, call));
+    long_ago.map(|task| Named::from(&task)).map_err(|_| refusal)
+}

@@ -1,0 +1,271 @@
+//! What a person types to see and steer: names of tasks, verbs, and words that are no commands.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Board, Finished};
+
+const REFUSED: i32 = 1;
+const USAGE: i32 = 2;
+
+fn run(board: &Board, arguments: &[&str]) -> Finished {
+    board.finish(board.command().args(arguments))
+}
+
+#[track_caller]
+fn says(board: &Board, arguments: &[&str]) -> String {
+    let finished = run(board, arguments);
+    let (code, said) = (finished.status.code(), finished.stdout);
+    assert_eq!((code, finished.stderr.as_str()), (Some(0), ""), "{arguments:?}: {said}");
+    said
+}
+
+#[track_caller]
+fn fails(board: &Board, arguments: &[&str], code: i32, parts: &[&str]) {
+    let Finished { status, stdout, stderr, .. } = run(board, arguments);
+    assert_eq!(status.code(), Some(code), "{arguments:?}: {stdout}{stderr}");
+    contains(&stderr, parts);
+}
+
+#[track_caller]
+fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+fn json_of(board: &Board, arguments: &[&str]) -> Value {
+    let said = says(board, &[&["--json"], arguments].concat());
+    serde_json::from_str(&said).expect("JSON")
+}
+
+/// Three tasks, the second of which bob holds.
+fn board() -> Board {
+    let board = Board::new();
+    for (id, title, path) in
+        [("lexer-a", "Write the lexer", "P1.M1.T1"), ("task-7f3kab", "Write the AST", "P1.M1.T2")]
+    {
+        says(&board, &["add", "do it", "--title", title, "--id", id, "--path", path]);
+    }
+    says(&board, &["add", "Fix the parser", "--id", "parser"]);
+    board.cli_ok("register_agent", json!({"agent_id": "bob"}));
+    says(&board, &["--agent", "bob", "claim", "2"]);
+    board
+}
+
+#[test]
+fn every_command_takes_every_name_of_a_task() {
+    let board = board();
+    for name in ["2", "#2", "task-7f3kab", "task-7f3", "7f3k", "kab", "P1.M1.T2", "write the a"] {
+        contains(&says(&board, &["show", name]), &["#2 task-7f3kab", "Write the AST"]);
+    }
+    for (words, part) in [
+        (&["explain", "#1"][..], "lexer-a"),
+        (&["artifact", "list", "1"], "no artifacts"),
+        (&["history", "--task", "1", "--kind", "tasks_created"], "lexer-a"),
+        (&["heartbeat", "--task", "2", "--agent", "bob", "--note", "half"], "task-7f3kab"),
+        (&["start", "2", "--agent", "bob"], "started #2 Write the AST"),
+        (&["discoveries", "add", "d", "--task", "7f3k", "--agent", "bob"], ""),
+        (&["discoveries", "--task", "2"], "d"),
+        (&["send", "task:2", "hi", "--task", "1"], "task:task-7f3kab"),
+        (&["add", "later", "--depends", "parser", "--after", "#1", "--id", "later"], "later"),
+        (&["complete", "2", "done", "--agent", "bob"], "completed #2 Write the AST"),
+        (&["reset", "2"], "1 tasks begin anew"),
+        (&["cancel", "fix the"], "cancelled #3 Fix the parser"),
+        (&["retry", "3"], "available again: #3 Fix the parser"),
+        (&["claim", "3", "--agent", "bob"], "parser"),
+        (&["fail", "3", "no", "--agent", "bob", "--permanent"], "#3 Fix the parser is failed"),
+        (&["claim", "1", "--agent", "bob"], "lexer-a"),
+        (&["release", "1"], "released #1 Write the lexer"),
+    ] {
+        contains(&says(&board, words), &[part]);
+    }
+    let later = json_of(&board, &["show", "later"]);
+    assert_eq!(later["task"]["dependencies"], json!(["parser", "lexer-a"]));
+    assert_eq!(later["task"]["number"], 4);
+}
+
+#[test]
+fn names_that_mean_several_tasks_or_none_are_refused() {
+    let board = board();
+    let both = ["`write`", "\n  #1 lexer-a Write the lexer\n  #2 task-7f3kab Write the AST"];
+    fails(&board, &["show", "write"], REFUSED, &both);
+    fails(&board, &["complete", "99", "x"], REFUSED, &["no task `99`", "callboard tasks"]);
+    fails(&board, &["show", "no such title"], REFUSED, &["`no such title`", "callboard tasks"]);
+    let refused = run(&board, &["--json", "show", "write"]);
+    let error: Value = serde_json::from_str(&refused.stderr).expect("JSON");
+    assert_eq!(error["error"]["code"], "ambiguous_task");
+    assert_eq!(error["error"]["candidates"][1]["number"], 2);
+    // An id that is a number is that task's.
+    says(&board, &["add", "seventh", "--id", "1"]);
+    contains(&says(&board, &["show", "1"]), &["#4 1", "seventh"]);
+    contains(&says(&board, &["show", "#1"]), &["#1 lexer-a"]);
+}
+
+#[test]
+fn a_wrong_word_names_the_right_command() {
+    let board = board();
+    for (words, meant) in [
+        (&["rm", "1"][..], "`callboard cancel TASK`"),
+        (&["kill", "bob"], "`callboard stop AGENT`"),
+        (&["prio", "1", "2"], "`callboard edit TASK --priority 1`"),
+        (&["TODO"], "`callboard tasks --ready`"),
+        (&["restart", "1"], "`callboard retry TASK`"),
+    ] {
+        fails(&board, words, USAGE, &[meant]);
+        let refused = run(&board, &[&["--json"], words].concat());
+        let error: Value = serde_json::from_str(&refused.stderr).expect("JSON");
+        contains(error["error"]["message"].as_str().unwrap_or_default(), &[meant]);
+    }
+    for (word, same) in
+        [("ls", "tasks"), ("list", "tasks"), ("who", "agents"), ("inbox", "messages")]
+    {
+        assert_eq!(json_of(&board, &[word]), json_of(&board, &[same]), "{word}");
+    }
+}
+
+#[test]
+fn edit_says_what_is_different() {
+    let board = board();
+    let said =
+        says(&board, &["edit", "1", "--priority", "1", "--title", "Lexer", "--depends", "3"]);
+    contains(&said, &["changed #1 Write the lexer", "priority: 5 → 1", "none → parser"]);
+    let said = says(&board, &["edit", "Lexer", "--tag", "a", "--tag", "b", "--depends", "3"]);
+    contains(&said, &["tags: none → a, b", "dependencies: parser (as before)"]);
+    contains(
+        &says(&board, &["edit", "1", "--no-depends", "--no-tags", "--tag", "c"]),
+        &["a, b → c"],
+    );
+    let task = &json_of(&board, &["show", "1"])["task"];
+    assert_eq!((&task["tags"], &task["dependencies"]), (&json!(["c"]), &json!([])));
+    fails(&board, &["edit", "1"], USAGE, &["edit what?", "--priority"]);
+    says(&board, &["--agent", "bob", "complete", "2", "x"]);
+    fails(&board, &["edit", "2", "--priority", "1"], REFUSED, &["done", "callboard reset"]);
+}
+
+#[test]
+fn retry_lists_first_and_leaves_cancelled_ones_alone() {
+    let board = board();
+    says(&board, &["--agent", "bob", "fail", "2", "no", "--permanent"]);
+    says(&board, &["cancel", "1"]);
+    contains(&says(&board, &["retry"]), &["would be retried: #2", "retry --all"]);
+    assert_eq!(json_of(&board, &["show", "2"])["task"]["status"], "failed");
+    let said = says(&board, &["retry", "P1"]);
+    assert!(said.contains("#2") && !said.contains("#1"), "{said}");
+    fails(&board, &["retry", "--all"], REFUSED, &["nothing to retry"]);
+    contains(&says(&board, &["retry", "--cancelled"]), &["would be retried: #1"]);
+    contains(&says(&board, &["retry", "--all", "--cancelled"]), &["available again: #1"]);
+}
+
+#[test]
+fn cancel_of_a_path_hits_what_is_open_there() {
+    let board = board();
+    says(&board, &["--agent", "bob", "complete", "2", "x"]);
+    let said = says(&board, &["cancel", "P1.M1", "--reason", "no longer"]);
+    assert_eq!(said, "cancelled #1 Write the lexer\n");
+    fails(&board, &["cancel", "P1"], REFUSED, &["no task at or below P1 is open"]);
+    fails(&board, &["cancel", "P7"], REFUSED, &["P7"]);
+}
+
+#[test]
+fn log_tells_of_an_agent_or_a_task() {
+    let board = board();
+    says(&board, &["--agent", "bob", "complete", "2", "x"]);
+    says(&board, &["edit", "1", "--priority", "2"]);
+    let of_bob = says(&board, &["log", "bob"]);
+    let kinds = |subject: &[&str]| {
+        let events = json_of(&board, &[&["log"], subject].concat())["events"].clone();
+        let events = events.as_array().cloned().unwrap_or_default();
+        let kinds = events.iter().map(|one| one["kind"].as_str().unwrap_or_default().to_owned());
+        kinds.collect::<Vec<_>>()
+    };
+    assert_eq!(of_bob.lines().count(), 3, "{of_bob}");
+    assert_eq!(kinds(&["bob"]), ["completed", "claimed", "agent_registered"]);
+    assert_eq!(kinds(&["1"]), ["task_updated", "tasks_created"]);
+    assert_eq!(kinds(&["--limit", "1"]), ["task_updated"]);
+    fails(&board, &["log", "nobody"], REFUSED, &["nobody"]);
+}
+
+#[test]
+fn agents_are_paused_stopped_and_forgotten_by_name() {
+    let board = board();
+    contains(&says(&board, &["pause", "bob", "--reason", "lunch"]), &["for bob", "resume bob"]);
+    fails(&board, &["pause", "bert"], REFUSED, &["bert", "callboard agents"]);
+    says(&board, &["resume", "bob"]);
+    let said = says(&board, &["stop", "bob", "--reason", "wrong branch"]);
+    contains(&said, &["asked to stop #2 Write the AST", "next call", "stop bob --now"]);
+    let heard = says(&board, &["--agent", "bob", "heartbeat"]);
+    contains(&heard, &["stop requested: task-7f3kab wrong branch"]);
+    contains(&says(&board, &["stop", "bob", "--now"]), &["released #2 Write the AST"]);
+    assert_eq!(json_of(&board, &["show", "2"])["task"]["status"], "available");
+    let none = run(&board, &["--agent", "bob", "claim"]);
+    contains(&none.stdout, &["you are asked to stop"]);
+    contains(&says(&board, &["agents", "forget", "bob"]), &["forgotten: bob"]);
+    fails(&board, &["stop", "bob"], REFUSED, &["bob"]);
+}
+
+#[test]
+fn results_and_diffs_show_what_was_recorded() {
+    let board = board();
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(board.base()).args(["-c", "user.name=t", "-c", "user.email=t@t"]);
+        let output = git.args(arguments).output().expect("git runs");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    git(&["commit", "--quiet", "--allow-empty", "-m", "one"]);
+    std::fs::write(board.base().join("ast.rs"), "enum Ast {}\n").expect("written");
+    git(&["add", "ast.rs"]);
+    git(&["commit", "--quiet", "-m", "two"]);
+    let commit = git(&["rev-parse", "HEAD"]);
+    fails(&board, &["diff", "1"], REFUSED, &["#1 Write the lexer", "nothing was recorded"]);
+    says(&board, &["--agent", "bob", "complete", "2", "an enum", "--commit", &commit]);
+    contains(&says(&board, &["diff", "2"]), &["#2 Write the AST", &commit[..12], "+enum Ast {}"]);
+    assert_eq!(json_of(&board, &["diff", "2"])["commit"], json!(commit));
+    contains(&says(&board, &["results"]), &["#2 Write the AST", "an enum"]);
+    contains(&says(&board, &["results", "2"]), &["output: an enum", &commit]);
+}
+
+#[test]
+fn a_task_is_assigned_and_others_are_told() {
+    let board = board();
+    contains(
+        &says(&board, &["assign", "1", "bob"]),
+        &["#1 Write the lexer is for bob", "in 30 min"],
+    );
+    board.cli_ok("register_agent", json!({"agent_id": "eve"}));
+    let refused = ["lexer-a", "kept for agent `bob`"];
+    fails(&board, &["--agent", "eve", "claim", "1"], REFUSED, &refused);
+    contains(&says(&board, &["explain", "1"]), &["it is kept for bob"]);
+    contains(&says(&board, &["assign", "1"]), &["open to all: #1 Write the lexer"]);
+    says(&board, &["--agent", "eve", "claim", "1"]);
+    fails(&board, &["assign", "1", "bob"], REFUSED, &["callboard release"]);
+}
+
+#[test]
+fn shells_are_offered_tasks_with_titles_and_agents() {
+    let board = board();
+    let offered = |shell: &str, words: &[&str]| {
+        says(&board, &[&["__complete", shell, "callboard"], words].concat())
+    };
+    let tasks = "3\tFix the parser (available)\n2\tWrite the AST (claimed)\n1\tWrite the lexer (available)\n";
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&offered("bash", &["show", ""])), sorted(tasks));
+    assert_eq!(offered("zsh", &["show", "pars"]), "parser:Fix the parser (available)\n");
+    contains(&offered("fish", &["stop", ""]), &["bob\tworker, holds task-7f3kab"]);
+    contains(&offered("bash", &["--agent", "b"]), &["bob\t"]);
+    assert_eq!(offered("bash", &["show", "--"]), "");
+    assert_eq!(offered("bash", &["edit", "1", "--title", ""]), "");
+    for shell in ["bash", "zsh", "fish"] {
+        contains(&says(&board, &["completions", shell]), &["callboard __complete"]);
+    }
+    let elsewhere = Board::new();
+    assert_eq!(says(&elsewhere, &["__complete", "bash", "callboard", "show", ""]), "");
+}
