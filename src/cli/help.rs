@@ -116,7 +116,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("call", &["call", "call get_status", "call get_task '{\"task_id\": \"task-7f3k\"}'"]),
     ("guard", &["--agent bob guard src/lexer.rs", "guard --help"]),
     ("hook", &["hook session-start", "hook guard"]),
-    ("connect", &["connect claude-code", "connect claude-code --hooks"]),
+    ("connect", &["connect claude", "connect claude --hooks"]),
     ("completions", &["completions bash", "completions zsh"]),
     ("man", &["man", "man --out man1"]),
 ];
