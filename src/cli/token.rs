@@ -120,9 +120,10 @@ fn list(session: &Session) -> Outcome {
     let entries = if has_board { tokens::list(session.dir())? } else { Vec::new() };
     let now = board_time(session.dir());
     let of_server = Some(session.dir().join(TOKEN_FILE)).filter(|file| has_board && file.exists());
-    let reply = json!({
-        "tokens": entries.iter().map(shown).collect::<Vec<_>>(), "server_token_file": of_server,
-    });
+    let mut reply = json!({"tokens": entries.iter().map(shown).collect::<Vec<_>>()});
+    if let Some(file) = &of_server {
+        reply["server_token_file"] = json!(file);
+    }
     session.show(&reply, |page| {
         if let Some(file) = &of_server {
             let file = file.display();
