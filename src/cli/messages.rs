@@ -141,7 +141,9 @@ fn waiting(session: &Session, open: &[ForHuman], is_answer: bool) -> Outcome {
             }
         }
         if !open.is_empty() {
-            page.line(format_args!("answer with `{}`", session.wording.command("answer Q3 TEXT")));
+            let name = open[0].question.as_deref().unwrap_or_default();
+            let command = session.wording.command(&format!("answer {name} TEXT"));
+            page.line(format_args!("answer with {command}"));
         }
     })?;
     let is_unclear = is_answer && !open.is_empty();

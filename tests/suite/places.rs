@@ -339,3 +339,12 @@ fn worktrees_of_a_repository_whose_git_directory_is_elsewhere_share_a_board() {
         assert!(code == 0 && tasks.contains("main") && tasks.contains("linked"), "{cwd}: {tasks}");
     }
 }
+
+#[test]
+fn a_new_boards_own_file_is_not_offered_for_import() {
+    let disk = Disk::with(&["project"]);
+    assert!(disk.git("project", &["init", "--quiet"]), "git is needed");
+    let (code, said) = disk.run("project", &["init", "Port the parser", "--no-input"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(!said.contains("import"), "{said}");
+}

@@ -19,6 +19,7 @@ use crate::bom;
 use crate::exchange::{self, FORMATS, Fault, Format, Read, Report, Tree};
 use crate::location::without_dots;
 use crate::ops;
+use crate::participant::is_begun;
 use crate::state::document::PlanVersion;
 
 /// Names of plans in callboard's own forms, which are formats, too.
@@ -235,7 +236,10 @@ impl Session {
         }
         let root = self.project_root();
         for format in FORMATS.iter().filter(|format| format.read.is_some()) {
-            if let Some(first) = disk::first(&root, format) {
+            // The board's own state file has the place and the fields of an older coordinator's.
+            let is_own =
+                |first: &String| root.join(first).starts_with(self.dir()) && is_begun(self.dir());
+            if let Some(first) = disk::first(&root, format).filter(|first| !is_own(first)) {
                 let command = self.wording.command(&format!(
                     "import {} {}",
                     format.name,
