@@ -35,13 +35,20 @@ pub(super) struct Arguments {
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let all = [TaskStatus::Failed, TaskStatus::Cancelled];
     let statuses = if arguments.cancelled { &all[..] } else { &all[..1] };
-    let given: Vec<_> = arguments.task.into_iter().chain(arguments.scope).collect();
-    if given.is_empty() && !arguments.all {
+    let (given, scope) = (arguments.task, arguments.scope);
+    if scope.is_some() && !arguments.cancelled {
+        let reply = session.ask::<ops::RetryTask>(&Params { scope, ..Default::default() })?;
+        session.show(reply.json(), |page| {
+            page.line(format_args!("{} tasks are available again", reply.retried))
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if given.is_empty() && scope.is_none() && !arguments.all {
         return listed(session, &session.leaves(None, statuses)?);
     }
     let mut tasks = Vec::new();
-    if arguments.all {
-        tasks = session.leaves(None, statuses)?;
+    if arguments.all || scope.is_some() {
+        tasks = session.leaves(scope.as_deref(), statuses)?;
     }
     for given in &given {
         match session.target(given)? {

@@ -247,16 +247,16 @@ impl Run<'_, '_> {
 
     fn record(&mut self, event: Event) -> Result<(), ApplyError> {
         self.call.created.extend(Created::by(&event));
+        // It only brings back what was there, so it is no effect that a repeated call must not have.
+        let is_recall = matches!(event, Event::StubsRecalled { .. });
         let envelope = Envelope {
             at: self.call.now,
             participant: self.call.participant.clone(),
             actor: Some(self.call.actor.clone().unwrap_or_else(|| AgentId::trusted(self.nobody()))),
-            idempotency: self.key.clone(),
+            idempotency: self.key.clone().filter(|_| !is_recall),
         };
-        let is_beside = matches!(
-            event,
-            Event::AgentSeen { .. } | Event::RunnerSeen { .. } | Event::StubsRecalled { .. }
-        );
+        let is_beside =
+            is_recall || matches!(event, Event::AgentSeen { .. } | Event::RunnerSeen { .. });
         self.events.push(self.state.record(event, &envelope)?);
         self.call.events += usize::from(!is_beside);
         Ok(())

@@ -47,11 +47,8 @@ fn the_tree_shows_how_far_everything_has_come() {
             "  P2.M1 c blocked by p1 c",
         ]
     );
-    let by_path = run(&board, &["show", "P1.M1.T1"]).stderr;
-    assert!(
-        by_path.contains("that is a path; `callboard tasks` --scope P1.M1.T1 has"),
-        "{by_path}"
-    );
+    let by_path = run(&board, &["--json", "show", "P1.M1.T1"]).value();
+    assert_eq!(by_path["task"]["id"], "a");
     let status = run(&board, &["status", "--all"]).stdout;
     assert!(status.contains("in_progress P1 p1: 50 % (1 of 2)"), "{status}");
     let counts = &board.document()["progress"];

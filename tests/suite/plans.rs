@@ -991,7 +991,7 @@ fn two_files_are_two_plans_for_every_command() {
     run(&["--agent", "a", "complete", task, "made"]);
     let listed = run(&["plan", "list"]);
     assert!(listed.contains("0/2 (0%)") && listed.contains("1/2 (50%)"), "{listed}");
-    let status = run(&["status"]);
+    let status = run(&["status", "--all"]);
     assert!(
         status.contains("plan api.md: 0 of 2 done") && status.contains("plan web.md: 1 of 2 done"),
         "{status}"
@@ -1018,6 +1018,6 @@ fn two_files_are_two_plans_for_every_command() {
         versions.lines().filter(|line| line.contains("web.md") && line.contains("removed")).count(),
         1
     );
-    let left = run(&["status"]);
+    let left = run(&["status", "--all"]);
     assert!(left.contains("plan api.md") && !left.contains("plan web.md"), "{left}");
 }

@@ -508,9 +508,9 @@ fn state_file_that_is_missing_or_another_boards_is_written_anew_from_the_journal
 #[test]
 fn state_file_of_a_newer_version_is_refused_and_nothing_touched() {
     let board = three_tasks();
-    let newer = fs::read_to_string(board.file(STATE_FILE))
-        .unwrap()
-        .replace("_version\": 1", "_version\": 9");
+    let version = format!("_version\": {}", board.document()["schema_version"]);
+    let newer = fs::read_to_string(board.file(STATE_FILE)).unwrap();
+    let newer = newer.replace(&version, "_version\": 9");
     fs::write(board.file(STATE_FILE), newer).unwrap();
     for journal in [true, false] {
         if !journal {

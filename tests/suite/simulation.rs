@@ -945,7 +945,10 @@ impl Simulation {
                 _ => {}
             }
         }
-        assert!(keys.values().all(|seqs| seqs.len() == 1), "a key was used twice: {keys:?}");
+        let twice: Vec<_> = keys.iter().filter(|(_, seqs)| seqs.len() > 1).collect();
+        let of = |seq: &u64| &events[*seq as usize - 1].event;
+        let shown = twice.iter().map(|(key, seqs)| (key, seqs.iter().map(of).collect::<Vec<_>>()));
+        assert!(twice.is_empty(), "a key was used twice: {:?}", shown.collect::<Vec<_>>());
         self.verify_callbacks(&events, &replayed);
         Self::verify_told(&self.ledger, &replayed, &self.machine.journal);
         let bytes = |state: &State| serde_json::to_vec(&state.to_document()).unwrap();

@@ -251,7 +251,7 @@ fn history_says_titles_and_what_was_before_and_leaves_noise_out() {
 fn command_alone_on_a_terminal_is_the_status_if_there_is_a_board() {
     let board = Board::new();
     let Some(help) = on_a_terminal(&board, "") else { return };
-    contains(&help, &["Usage:", "Commands:"]);
+    contains(&help, &["Usage:", "Start:", "Options of all commands:"]);
     let board = scene();
     contains(&on_a_terminal(&board, "").unwrap(), &["Port the parser", "WAITS FOR YOU"]);
     contains(&on_a_terminal(&board, "--version").unwrap(), &["callboard "]);

@@ -466,7 +466,7 @@ fn full_disk_of_small_blocks_ends_no_process() {
     }
     let read = board.finish(board.command().arg("status"));
     assert!(read.status.success() && read.stderr.contains("the disk is full"), "{}", read.stderr);
-    assert!(read.stdout.contains("1 available"), "{}", read.stdout);
+    assert!(read.stdout.contains("1 ready"), "{}", read.stdout);
     assert_eq!(
         writing(&board.finish(board.command().args(["--json", "doctor"])).value())["verdict"],
         "fail"
