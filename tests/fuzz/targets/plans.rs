@@ -42,7 +42,9 @@ fuzz_target!(|input: &str| {
         idempotency: None,
     };
     let mut state = State::new();
-    state.record(Event::BoardCreated { board_id: "b".to_owned(), numbered: true }, &envelope).unwrap();
+    state
+        .record(Event::BoardCreated { board_id: "b".to_owned(), numbered: true }, &envelope)
+        .unwrap();
     let Ok(imported) = replanned(&state, &plan) else { return };
     state.record(imported, &envelope).unwrap();
     state.settle();
