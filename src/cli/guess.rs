@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::line::parser;
 
-/// Words that are no commands, and what to type instead.
+/// Words that people try as commands, and what to type instead.
 const GUESSES: &[(&[&str], &str)] = &[
     (
         &["rm", "delete", "remove", "drop", "abort", "del"],
@@ -132,7 +132,7 @@ mod tests {
             }
             assert!(meant.contains("callboard "), "{meant}");
             for one in named(meant) {
-                assert!(is_one(one), "{one} is no command: {meant}");
+                assert!(is_one(one), "`{meant}` names `{one}`, which does not exist");
             }
         }
     }

@@ -49,7 +49,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     });
     let (board, runtime) = (session.board(Stay::Brief)?, runtime()?);
     let (mut events, mut next, mut warning) = (Vec::new(), Value::Null, None);
-    // Kinds that were asked for are no noise, and programs get all.
+    // A person who names kinds sees all of them, and a program sees everything.
     let is_all = arguments.verbose || session.json || !arguments.kind.is_empty();
     let mut names = watch::names::Names::default();
     while events.len() < arguments.limit {

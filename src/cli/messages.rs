@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 
 #[derive(clap::Args)]
 pub(super) struct Send {
-    /// Recipient: an agent's id, role:leader, role:worker, task:TASK (whoever holds that task), all,
+    /// Recipient: an agent's id, role:leader, role:worker, task:TASK (the agent that holds it), all,
     /// or human
     to: String,
     /// Text of the message; `-` reads standard input

@@ -77,8 +77,9 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
 }
 
 fn loaded() -> anyhow::Result<User> {
-    user::load()?
-        .ok_or_else(|| anyhow::anyhow!("there is no home directory; set XDG_CONFIG_HOME or HOME"))
+    user::load()?.ok_or_else(|| {
+        anyhow::anyhow!("your settings cannot be found without HOME; set HOME or XDG_CONFIG_HOME")
+    })
 }
 
 /// Directory of the board's ledger; none for a board that does not exist yet.

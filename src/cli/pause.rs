@@ -10,7 +10,7 @@ use crate::ops::pause::Params;
     callboard pause --reason 'main is being merged'\n  \
     callboard pause bob carol")]
 pub(super) struct Arguments {
-    /// Agents that get no more tasks; without any, nobody does
+    /// Agents that get no more tasks [default: all agents]
     #[arg(value_name = "AGENT")]
     who: Vec<String>,
     /// Why, as agents that claim are told

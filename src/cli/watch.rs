@@ -117,7 +117,7 @@ fn written(session: &Session, arguments: &Arguments, events: &[Value], names: &N
         return wanted.map(|event| print::harmless_json(&event.to_string()) + "\n").collect();
     }
     let mut page = session.page(board_time(session.dir()));
-    // Kinds that were asked for are no noise.
+    // A person who names kinds sees all of them.
     let is_all = arguments.verbose || !arguments.kind.is_empty();
     let told = wanted.filter(|event| is_all || !line::is_noise(event, names));
     told.for_each(|event| line::write(&mut page, event, names));

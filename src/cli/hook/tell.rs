@@ -120,8 +120,8 @@ pub(super) fn at_stop(scene: &Scene) -> Option<String> {
     Some(text)
 }
 
-/// That the conversation's agent is to stop; none if nobody has asked for that. With `once`, only
-/// what it has not heard yet.
+/// Tells the conversation's agent to stop, if it was asked to. With `once`, only if it has not been
+/// told before.
 pub(super) fn asked_to_stop(scene: &Scene, once: bool) -> Option<String> {
     let own = scene.own();
     let (agent, pause) = own.iter().find_map(|agent| {
