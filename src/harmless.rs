@@ -5,6 +5,7 @@
 //! colour or move are dropped; line ends become `\n`; every other control character but `\t`, what
 //! reverses the direction of text, and invisible tag characters become U+FFFD.
 
+pub mod shown;
 pub mod tags;
 
 use serde_json::Value;

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::print::columns::span;
 use super::print::{Column, Page, Tone, headline};
 use super::{Outcome, Session};
 use crate::ops;
@@ -17,6 +16,7 @@ use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit;
 use crate::state::time::Timestamp;
+use crate::view::columns::span;
 use crate::view::{AgentRow, Sign};
 
 #[derive(clap::Args)]

@@ -1,8 +1,6 @@
 //! Output for people: one page of text, tables, colours, times, and nothing that a terminal would
 //! obey.
 
-pub(super) mod columns;
-
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write as _};
 
@@ -12,8 +10,10 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use crate::state::task::TaskStatus;
+pub(super) use crate::harmless::shown::{harmless, harmless_json, with_tabs};
 use crate::state::time::{MINUTE, Timestamp};
+pub(super) use crate::view::Tone;
+use crate::view::columns;
 
 /// Longest headline in a table, in characters.
 const HEADLINE: usize = 80;
@@ -35,7 +35,7 @@ pub(super) struct Page {
 impl Page {
     /// `now` is the time from which the ages of things are counted.
     pub(super) fn new(coloured: bool, now: Timestamp) -> Self {
-        let columns = columns::of_terminal();
+        let columns = of_terminal();
         Self { text: String::new(), coloured, now, zone: TimeZone::system(), columns }
     }
 
@@ -209,6 +209,12 @@ impl Page {
     }
 }
 
+/// Width of the terminal that standard output is. Some terminals report none.
+fn of_terminal() -> Option<usize> {
+    let size = io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten();
+    size.map(|(columns, _)| columns.into()).filter(|columns| *columns > 0)
+}
+
 /// Ignores a reader that has left: what the command did stands, and its exit code tells. Any other
 /// failure to write must not look like a failure of the command.
 pub(super) fn unless_reader_left(written: io::Result<()>) -> io::Result<()> {
@@ -229,28 +235,8 @@ pub(super) fn json(value: &Value) -> io::Result<()> {
     unless_reader_left(writeln!(out, "{}", harmless_json(&text)))
 }
 
-/// Meaning of a word, which decides its colour.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
-    Plain,
-    Good,
-    Busy,
-    Waiting,
-    Bad,
-    Over,
-}
-
+/// How a terminal shows a tone.
 impl Tone {
-    pub(super) fn of(status: TaskStatus) -> Self {
-        match status {
-            TaskStatus::Available => Self::Waiting,
-            TaskStatus::Claimed | TaskStatus::InProgress | TaskStatus::Review => Self::Busy,
-            TaskStatus::Done => Self::Good,
-            TaskStatus::Failed => Self::Bad,
-            TaskStatus::Cancelled | TaskStatus::Obsolete => Self::Over,
-        }
-    }
-
     fn style(self) -> Style {
         match self {
             Self::Plain => Style::new(),
@@ -348,65 +334,9 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// `text` with tabs as spaces, and with each character replaced that a terminal would obey instead
-/// of show. Line breaks stay.
-pub(super) fn harmless(text: &str) -> String {
-    with_tabs(text).replace('\t', " ")
-}
-
-/// Like [`harmless`], but with tabs kept, for text that programs read again.
-///
-/// Agents write what is printed here; see CVE-2021-42574 for what bidirectional controls can hide.
-pub(super) fn with_tabs(text: &str) -> String {
-    let shown = text.chars().map(|c| match c {
-        '\n' | '\t' => c,
-        c if is_obeyed(c) => char::REPLACEMENT_CHARACTER,
-        c => c,
-    });
-    shown.collect()
-}
-
-/// JSON with the characters escaped that a terminal would obey. They occur only inside its strings.
-pub(super) fn harmless_json(json: &str) -> String {
-    let mut escaped = String::with_capacity(json.len());
-    for c in json.chars() {
-        if c != '\n' && is_obeyed(c) {
-            c.encode_utf16(&mut [0; 2])
-                .iter()
-                .for_each(|unit| _ = write!(escaped, "\\u{unit:04x}"));
-        } else {
-            escaped.push(c);
-        }
-    }
-    escaped
-}
-
-fn is_obeyed(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        || matches!(c, '\u{e0000}'..='\u{e007f}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_terminal_would_obey_is_replaced() {
-        assert_eq!(
-            harmless("a\x1b[2Jb\u{9b}c\u{202e}d\r\x07\te\nf"),
-            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\u{fffd}\u{fffd} e\nf"
-        );
-        assert_eq!(harmless("naïve 日本 👩‍💻"), "naïve 日本 👩‍💻");
-    }
-
-    #[test]
-    fn escaped_json_says_the_same() {
-        let value = serde_json::json!({"a": "\u{9b}2J\u{202e}\x1b\u{e0041}\u{7f}"});
-        let json = harmless_json(&value.to_string());
-        assert!(json.chars().all(|c| !is_obeyed(c)), "{json}");
-        assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON"), value);
-    }
 
     #[test]
     fn times_are_told_from_now() {

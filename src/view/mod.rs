@@ -6,8 +6,10 @@
 mod agents;
 mod blocked;
 mod card;
+pub(crate) mod columns;
 mod pace;
 mod sorted;
+mod tone;
 mod waits;
 
 use std::collections::HashMap;
@@ -19,6 +21,7 @@ pub use agents::{AgentRow, Sign};
 pub use blocked::{Behind, Group};
 pub use card::{Card, Done, Failure, Last, Named, Retry};
 pub use pace::{Head, Pace};
+pub use tone::Tone;
 pub use waits::{Remedy, Wait, WaitKind};
 
 use crate::state::State;

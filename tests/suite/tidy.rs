@@ -131,7 +131,7 @@ fn imports_go_one_way() {
     ];
     let rules: [(&str, Vec<&str>); 17] = [
         ("state", vec![]),
-        ("view", vec!["state"]),
+        ("view", vec!["state", "harmless"]),
         ("plan", vec!["state", "bom", "harmless", "redact"]),
         ("exchange", vec!["state", "plan"]),
         ("ops", vec!["state", "view", "plan", "harmless", "redact", "strict"]),

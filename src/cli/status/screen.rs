@@ -4,10 +4,10 @@
 mod agents;
 mod lists;
 
-use crate::cli::print::columns::{cut, joined, left, right, span, widest, width};
 use crate::cli::print::{Page, Tone};
 use crate::cli::wording::Wording;
 use crate::state::time::Timestamp;
+use crate::view::columns::{cut, joined, left, right, span, widest, width};
 use crate::view::{Board, Rows, Wait, WaitKind};
 
 /// Fewest rows of a list, however low the terminal is.

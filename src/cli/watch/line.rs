@@ -4,13 +4,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::names::Names;
-use crate::cli::print::columns::cut;
 use crate::cli::print::{Page, Tone, listed, text};
 use crate::state::agent::WaitReason;
 use crate::state::event::{Event, NewTask, Recorded, TaskChange};
 use crate::state::id::{AgentId, ParticipantId, TaskId};
 use crate::state::task::Place;
 use crate::state::time::Timestamp;
+use crate::view::columns::cut;
 
 /// Most tasks that one line names.
 const NAMED: usize = 5;

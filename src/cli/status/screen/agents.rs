@@ -2,7 +2,7 @@
 
 use super::{AGE, Line, NAME, NUMBER, Screen};
 use crate::cli::print::Tone;
-use crate::cli::print::columns::{cut, left, right, span, widest, width};
+use crate::view::columns::{cut, left, right, span, widest, width};
 use crate::view::{AgentRow, Sign};
 
 /// Widths of the columns.

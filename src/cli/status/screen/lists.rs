@@ -2,7 +2,7 @@
 
 use super::{Line, NUMBER, Screen};
 use crate::cli::print::Tone;
-use crate::cli::print::columns::{cut, joined, left, width};
+use crate::view::columns::{cut, joined, left, width};
 use crate::view::{Behind, Card, Group};
 
 /// Width of the names in front of the lines.

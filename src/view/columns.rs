@@ -1,18 +1,16 @@
 //! Texts in columns of a terminal: what counts is how wide they are shown.
 
-use std::io::{self, IsTerminal};
-
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::harmless;
+use crate::harmless::shown::harmless;
 use crate::state::time::{DAY, MINUTE, SECOND};
 
-pub(in crate::cli) fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
 /// The first line of `text`, with an ellipsis where it is wider than `most`.
-pub(in crate::cli) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     let line = harmless(text.lines().next().unwrap_or_default());
     if width(&line) <= most {
         return line;
@@ -27,25 +25,25 @@ pub(in crate::cli) fn cut(text: &str, most: usize) -> String {
 }
 
 /// `text` cut or filled up with spaces to `wide` columns.
-pub(in crate::cli) fn left(text: &str, wide: usize) -> String {
+pub(crate) fn left(text: &str, wide: usize) -> String {
     let text = cut(text, wide);
     let missing = wide.saturating_sub(width(&text));
     text + &" ".repeat(missing)
 }
 
 /// The same, at the right edge of its column.
-pub(in crate::cli) fn right(text: &str, wide: usize) -> String {
+pub(crate) fn right(text: &str, wide: usize) -> String {
     let text = cut(text, wide);
     " ".repeat(wide.saturating_sub(width(&text))) + &text
 }
 
 /// The width of the widest, at most `most`.
-pub(in crate::cli) fn widest<'t>(texts: impl Iterator<Item = &'t str>, most: usize) -> usize {
+pub(crate) fn widest<'t>(texts: impl Iterator<Item = &'t str>, most: usize) -> usize {
     texts.map(width).max().unwrap_or_default().min(most)
 }
 
 /// As many of `items` as fit into `room`, with ` · ` between them, and how many they are.
-pub(in crate::cli) fn joined(items: &[String], room: usize) -> (String, usize) {
+pub(crate) fn joined(items: &[String], room: usize) -> (String, usize) {
     let mut line = String::new();
     for (count, item) in items.iter().enumerate() {
         let gap = if line.is_empty() { "" } else { " · " };
@@ -60,7 +58,7 @@ pub(in crate::cli) fn joined(items: &[String], room: usize) -> (String, usize) {
 
 /// `text` in lines of at most `room` columns, broken between words; a longer word has a line of its
 /// own.
-pub(in crate::cli) fn wrapped(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -74,14 +72,8 @@ pub(in crate::cli) fn wrapped(text: &str, room: usize) -> Vec<String> {
     if lines.is_empty() { vec![String::new()] } else { lines }
 }
 
-/// Width of the terminal that standard output is. Some terminals report none.
-pub(in crate::cli) fn of_terminal() -> Option<usize> {
-    let size = io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten();
-    size.map(|(columns, _)| columns.into()).filter(|columns| *columns > 0)
-}
-
 /// A span in two to four characters: `12s`, `41m`, `3h`, `2d`.
-pub(in crate::cli) fn span(millis: i64) -> String {
+pub(crate) fn span(millis: i64) -> String {
     match millis {
         ..MINUTE => format!("{}s", millis.max(0) / SECOND),
         MINUTE..6_000_000 => format!("{}m", millis / MINUTE),
