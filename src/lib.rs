@@ -55,6 +55,7 @@
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
 // | who may connect over HTTP | `http`: `gate` (host, origin, token, form, size), `token`, the listener |
+// | what a person sees and does in a browser | `web`: `mod` (addresses), `login` and `site` (who gets in, and where), `entrance` (headers), `shell` and `pages` (what is shown), `live` (what changes in open pages) |
 // | what a person types | `cli`: one file per command; `line` (options and the list of commands), `session` (board and printing), `report` (errors, exit codes); `print` and `wording` for what all of them say |
 // | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |
 // | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
@@ -70,7 +71,7 @@
 // | time, signals, JSON read strictly, crashes for tests | `clock`, `signal`, `strict`, `failpoint` |
 // | when freed memory goes back to the system | `memory` |
 //
-// Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan`,
+// Imports go one way: `cli` → `http` → `mcp`, `rpc`, `web`, `board` → `participant` → `ops` → `plan`,
 // `view` → `state`, and `cli` → `exchange` → `plan`. `journal`, `statefile`, `snapshot`, `bundle` and
 // `artifact` know `state` and the small modules of the table's end. `tests/suite/tidy.rs` holds
 // them to it.
@@ -165,6 +166,8 @@ pub mod strict;
 mod user;
 #[doc(hidden)]
 pub mod view;
+#[doc(hidden)]
+pub mod web;
 #[doc(hidden)]
 pub mod worktree;
 

@@ -1,6 +1,7 @@
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use axum::http::Uri;
 use axum::http::uri::Authority;
@@ -15,6 +16,9 @@ use crate::mcp::Server;
 use crate::participant::directory;
 use crate::participant::{Caller, Stay};
 use crate::signal;
+use crate::state::digest::sha256;
+use crate::state::limit::CODE_MINUTES;
+use crate::web::{self, Secret, Site};
 
 /// What people ask about clients and proxies.
 const BEYOND: &str = "Clients show the token that is printed; those that log in by OAuth only, \
@@ -94,22 +98,27 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         let listener = http::listen(arguments.listen, arguments.allow_remote)?;
         let address = listener.local_addr()?;
         let token = Token::open(session.dir(), arguments.new_token)?;
-        let admission = Admission::new(address, &arguments.allow_host, &arguments.allow_origin);
+        let site = Site::new(session.dir(), &token.text(), address, &arguments.allow_host);
+        let hosts = [arguments.allow_host.as_slice(), &site.hosts].concat();
+        let admission = Admission::new(address, &hosts, &arguments.allow_origin);
         let keys = Keyring::open(session.dir(), token)?;
-        announce(session, &Reached::new(address, &arguments.allow_host), &keys.owner)?;
+        let owner = Arc::clone(&keys.owner);
+        let secret: Secret = Arc::new(move || owner.text());
         let handle = session.participant(Stay::Lasting)?;
+        let pages = Arc::new(web::Door::new(handle.clone(), session.dir(), site, secret));
+        announce(session, &Reached::new(address, &arguments.allow_host), &keys.owner, &pages)?;
         super::notify::begin(session.dir(), &handle);
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
         #[cfg(feature = "conformance")]
         if arguments.conformance {
             let open = Gate { admission, keys: None, rates: Rates::default() };
-            http::serve(listener, handle, crate::mcp::Fixtures::new(server), open, interruption)
-                .await?;
+            let fixtures = crate::mcp::Fixtures::new(server);
+            http::serve(listener, handle, fixtures, None, open, interruption).await?;
             return Ok(ExitCode::SUCCESS);
         }
         let rates = Rates::of(session.dir());
         let gate = Gate { admission, keys: Some(keys), rates };
-        http::serve(listener, handle, server, gate, interruption).await?;
+        http::serve(listener, handle, server, Some(pages), gate, interruption).await?;
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -152,15 +161,20 @@ impl Reached {
 }
 
 /// Prints where the server is, and what clients need to call it.
-fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<()> {
+fn announce(
+    session: &Session,
+    reached: &Reached,
+    token: &Token,
+    pages: &web::Door,
+) -> io::Result<()> {
+    let link = pages.link(&sha256(token.text()))?;
     let Reached { url, tunnel, port } = reached;
     let (mcp, rpc) = (format!("{url}{MCP}"), format!("{url}{RPC}"));
     let file = token.path().display();
     let mut out = io::stdout().lock();
     if session.json {
         let (text, file) = (token.text(), token.path().to_string_lossy());
-        let announced =
-            json!({"url": url, "mcp": mcp, "rpc": rpc, "token": text, "token_file": file});
+        let announced = json!({"url": url, "mcp": mcp, "rpc": rpc, "token": text, "token_file": file, "link": link});
         writeln!(out, "{announced}")?;
         return out.flush();
     }
@@ -168,6 +182,7 @@ fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<(
     let configuration = json!({"mcpServers": {"callboard": {
         "type": "http", "url": mcp, "headers": {"Authorization": format!("Bearer {text}")},
     }}});
+    let fresh = session.wording.command("web --link");
     let connect = session.wording.command(&format!("connect CLIENT --url {mcp}"));
     // The command line sends its token unencrypted to no other machine, hence the tunnel.
     let way = match tunnel {
@@ -183,6 +198,8 @@ fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<(
     write!(
         out,
         "serving the board in {dir}\n\
+         browser   {link}\n\
+        \x20         (works once, within {CODE_MINUTES} minutes; {fresh} prints another)\n\
          MCP       {mcp}\n\
          JSON-RPC  {rpc}, also as a WebSocket\n\
          token     {text}\n\

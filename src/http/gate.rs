@@ -10,12 +10,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
 use axum::http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
     WWW_AUTHENTICATE,
 };
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -35,15 +36,18 @@ use super::subprotocol::{self, Offered};
 use super::tokens::{Keyring, Verdict};
 use crate::bom;
 use crate::mcp::Watched;
+use crate::ops::Principal;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::rpc::Checked;
 pub use crate::rpc::client::{CALLER, MCP, RPC};
+use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit::{self, BODY};
 use crate::state::refusal::Refusal;
 use crate::state::task::Place;
 use crate::strict;
+use crate::web;
 
 /// Longest time for a body to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
@@ -99,6 +103,14 @@ impl Admission {
             && request.uri().authority().is_none_or(known)
     }
 
+    pub(super) fn check_host(&self, request: &Request) -> Result<(), Turned> {
+        if self.knows_host(request) {
+            return Ok(());
+        }
+        let why = "the Host header names no host of this server; --allow-host NAME admits one";
+        Err(Turned::away(StatusCode::FORBIDDEN, why))
+    }
+
     /// Whether there is no origin, or exactly one, which is listed.
     fn knows_origin(&self, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(ORIGIN).iter();
@@ -131,7 +143,7 @@ struct CallerHeader {
 }
 
 /// Why a request was rejected, worded for the author of the client.
-struct Turned {
+pub(super) struct Turned {
     status: StatusCode,
     code: i32,
     why: String,
@@ -141,7 +153,7 @@ struct Turned {
 }
 
 impl Turned {
-    fn away(status: StatusCode, why: impl fmt::Display) -> Self {
+    pub(super) fn away(status: StatusCode, why: impl fmt::Display) -> Self {
         Self { status, code: INVALID_REQUEST_CODE, why: why.to_string(), data: None }
     }
 
@@ -247,10 +259,7 @@ impl Gate {
         mut request: Request,
         offered: Offered,
     ) -> Result<(Request, CancellationToken), Turned> {
-        if !self.admission.knows_host(&request) {
-            let why = "the Host header names no host of this server; --allow-host NAME admits one";
-            return Err(Turned::away(StatusCode::FORBIDDEN, why));
-        }
+        self.admission.check_host(&request)?;
         if !self.admission.knows_origin(request.headers()) {
             let why = "web pages of this Origin may not call; --allow-origin ORIGIN admits one";
             return Err(Turned::away(StatusCode::FORBIDDEN, why));
@@ -284,23 +293,11 @@ impl Gate {
                 return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
             }
         };
-        let extensions = request.extensions();
-        extensions.get::<Arc<Seat>>().inspect(|seat| seat.admit());
-        let half_closed = extensions.get().map(|HalfClosed(token)| token.clone());
-        let rate = self.rates.get(guest.as_deref());
-        if let Some(rate) = &rate {
-            rate.has_one(Instant::now())
-                .map_err(|refusal| Turned::refused(StatusCode::TOO_MANY_REQUESTS, refusal))?;
-        }
-        let mut caller = caller(request.headers())?;
-        (caller.remote, caller.rate) = (true, rate);
-        caller.half_closed = half_closed.unwrap_or_default();
-        caller.gone = over.child_token();
-        if let Some(principal) = guest {
-            if let Some(own) = &principal.agent {
-                caller.agent = own_agent(caller.agent, own, &principal.token)?;
-            }
-            caller.principal = Some(principal);
+        let caller = self.caller(&request, guest, &over)?;
+        if request.uri().path() == web::LINK
+            && let Some(hash) = presented(request.headers()).map(sha256)
+        {
+            request.extensions_mut().insert(Bearer(hash));
         }
         // Later layers may log what they see, so the token is removed. Only requests for runs have
         // a query that is read.
@@ -328,19 +325,57 @@ impl Gate {
         }
         Ok((request, gone))
     }
+
+    /// On whose behalf an admitted request is made. `over` is cancelled with the token.
+    pub(super) fn caller(
+        &self,
+        request: &Request,
+        guest: Option<Arc<Principal>>,
+        over: &CancellationToken,
+    ) -> Result<Caller, Turned> {
+        let extensions = request.extensions();
+        extensions.get::<Arc<Seat>>().inspect(|seat| seat.admit());
+        let half_closed = extensions.get().map(|HalfClosed(token)| token.clone());
+        let rate = self.rates.get(guest.as_deref());
+        if let Some(rate) = &rate {
+            rate.has_one(Instant::now())
+                .map_err(|refusal| Turned::refused(StatusCode::TOO_MANY_REQUESTS, refusal))?;
+        }
+        let mut caller = caller(request.headers())?;
+        (caller.remote, caller.rate) = (true, rate);
+        caller.half_closed = half_closed.unwrap_or_default();
+        caller.gone = over.child_token();
+        if let Some(principal) = guest {
+            if let Some(own) = &principal.agent {
+                caller.agent = own_agent(caller.agent, own, &principal.token)?;
+            }
+            caller.principal = Some(principal);
+        }
+        Ok(caller)
+    }
+}
+
+/// The hash of the token with which a request was admitted.
+#[derive(Clone)]
+pub(super) struct Bearer(pub String);
+
+/// The token in the header of a request.
+fn presented(headers: &HeaderMap) -> Option<&[u8]> {
+    let authorization = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, presented) = authorization.split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(presented)
 }
 
 /// Judges the one token that a request presents, in its header or as a subprotocol.
 fn judge(headers: &HeaderMap, offered: &[String], keys: &Keyring) -> Verdict {
     let mut given = headers.get_all(AUTHORIZATION).iter();
-    let authorization = match (given.next(), given.next(), offered) {
-        (Some(authorization), None, []) => authorization,
-        (None, None, [token]) => return keys.judge(token.as_bytes()),
-        _ => return Verdict::Stranger,
-    };
-    let (scheme, presented) =
-        authorization.as_bytes().split_at_checked("Bearer ".len()).unwrap_or_default();
-    if scheme.eq_ignore_ascii_case(b"Bearer ") { keys.judge(presented) } else { Verdict::Stranger }
+    match (given.next(), given.next(), offered) {
+        (Some(_), None, []) => {
+            presented(headers).map_or(Verdict::Stranger, |token| keys.judge(token))
+        }
+        (None, None, [token]) => keys.judge(token.as_bytes()),
+        _ => Verdict::Stranger,
+    }
 }
 
 /// The agent to act as. The command line names `human` unless told otherwise, so that name is
@@ -386,34 +421,7 @@ async fn checked(request: Request) -> Result<Request, Turned> {
         let why = "the body must be JSON, sent as Content-Type: application/json";
         return Err(Turned::away(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
-    let too_large = || {
-        let why = format!("the body has more than {} bytes; split the call into several", BODY.max);
-        Turned::away(StatusCode::PAYLOAD_TOO_LARGE, why)
-    };
-    let announced = request
-        .headers()
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > BODY.max as u64) {
-        return Err(too_large());
-    }
-    let (mut parts, body) = request.into_parts();
-    let body = match timeout(BODY_PATIENCE, to_bytes(body, BODY.max)).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(error)) if error.source().is_some_and(|cause| cause.is::<LengthLimitError>()) => {
-            return Err(too_large());
-        }
-        Ok(Err(error)) => {
-            let why = format!("the body could not be read: {error}");
-            return Err(Turned::away(StatusCode::BAD_REQUEST, why));
-        }
-        Err(_) => {
-            return Err(Turned::away(
-                StatusCode::REQUEST_TIMEOUT,
-                "the body did not arrive in time",
-            ));
-        }
-    };
+    let (mut parts, body) = read(request).await?;
     let marked = body.len();
     let body = body.slice_ref(bom::skip_bytes(&body));
     if body.len() < marked {
@@ -432,6 +440,33 @@ async fn checked(request: Request) -> Result<Request, Turned> {
     })?;
     parts.extensions.insert(Checked(body.clone()));
     Ok(Request::from_parts(parts, Body::from(body)))
+}
+
+/// Reads the body of a request, within the limits of size and time.
+pub(super) async fn read(request: Request) -> Result<(Parts, Bytes), Turned> {
+    let too_large = || {
+        let why = format!("the body has more than {} bytes; split the call into several", BODY.max);
+        Turned::away(StatusCode::PAYLOAD_TOO_LARGE, why)
+    };
+    let announced = request
+        .headers()
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > BODY.max as u64) {
+        return Err(too_large());
+    }
+    let (parts, body) = request.into_parts();
+    match timeout(BODY_PATIENCE, to_bytes(body, BODY.max)).await {
+        Ok(Ok(body)) => Ok((parts, body)),
+        Ok(Err(error)) if error.source().is_some_and(|cause| cause.is::<LengthLimitError>()) => {
+            Err(too_large())
+        }
+        Ok(Err(error)) => {
+            let why = format!("the body could not be read: {error}");
+            Err(Turned::away(StatusCode::BAD_REQUEST, why))
+        }
+        Err(_) => Err(Turned::away(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    }
 }
 
 fn is_json(content_type: &str) -> bool {

@@ -1,5 +1,5 @@
 //! The HTTP listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket),
-//! `/runs`, `/healthz`, `/readyz`, `/metrics`.
+//! `/runs`, `/healthz`, `/readyz`, `/metrics`, and pages for browsers.
 //!
 //! Every request passes the `gate` first. Slow clients are cut off: a request's head and body must
 //! arrive in time, and what is written must be read.
@@ -13,6 +13,7 @@ mod stream;
 mod subprotocol;
 mod token;
 pub mod tokens;
+mod visitors;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -26,7 +27,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, UPGRADE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::body::Incoming;
@@ -56,6 +57,7 @@ use crate::mcp;
 use crate::participant::{Form, Handle};
 use crate::rpc::{self, Checked};
 use crate::state::limit::CONNECTIONS;
+use crate::web;
 
 /// Longest time for a request's head to arrive, counted from the end of the request before it.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
@@ -117,22 +119,35 @@ struct Doors<H: mcp::Answering> {
     gate: Arc<Gate>,
     mcp: mcp::Door<H>,
     rpc: rpc::Door,
+    /// None where everybody is let in: there is no cookie to tell visitors by.
+    pages: Option<Arc<web::Door>>,
     others: Router,
 }
 
 impl<H: mcp::Answering> Doors<H> {
-    fn new(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, gate: Arc<Gate>) -> Self {
+    fn new(
+        handle: &Handle,
+        mcp: mcp::Door<H>,
+        rpc: rpc::Door,
+        pages: Option<Arc<web::Door>>,
+        gate: Arc<Gate>,
+    ) -> Self {
         let others = Router::new()
             .route(gate::OPEN[0], get(async || "ok\n"))
             .route(gate::OPEN[1], get(ready))
             .route("/metrics", get(metrics))
             .merge(runs::router())
             .with_state(handle.clone());
-        Self { handle: handle.clone(), gate, mcp, rpc, others }
+        Self { handle: handle.clone(), gate, mcp, rpc, pages, others }
     }
 
     async fn answer(&self, request: Request) -> Response {
-        let response = gate::pass(&self.gate, request, |request| self.lead(request)).await;
+        let response = match &self.pages {
+            Some(pages) if visitors::is_for_pages(&request) => {
+                Box::pin(visitors::pass(&self.gate, pages, request)).await
+            }
+            _ => gate::pass(&self.gate, request, |request| self.lead(request)).await,
+        };
         self.handle.answered(response.status().as_u16());
         response
     }
@@ -146,10 +161,27 @@ impl<H: mcp::Answering> Doors<H> {
                 Box::pin(self.mcp.handle(request, body)).await
             }
             gate::RPC => self.rpc.handle(request).await,
+            web::LINK => self.link(&request),
             _ => match self.others.clone().call(request).await {
                 Ok(response) => response,
                 Err(never) => match never {},
             },
+        }
+    }
+
+    /// A link that lets the bearer of a token in with a browser.
+    fn link(&self, request: &Request) -> Response {
+        let bearer = request.extensions().get::<gate::Bearer>();
+        match (bearer, &self.pages) {
+            (Some(gate::Bearer(token)), Some(pages)) if request.method() == Method::POST => {
+                match pages.link(token) {
+                    Ok(link) => axum::Json(json!({"link": link})).into_response(),
+                    Err(error) => {
+                        (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response()
+                    }
+                }
+            }
+            _ => StatusCode::NOT_FOUND.into_response(),
         }
     }
 }
@@ -200,6 +232,7 @@ pub async fn serve<H: mcp::Answering>(
     listener: TcpListener,
     handle: Handle,
     server: H,
+    pages: Option<Arc<web::Door>>,
     gate: Gate,
     interruption: impl Future<Output = ()>,
 ) -> Result<(), RegisterMethodError> {
@@ -210,7 +243,7 @@ pub async fn serve<H: mcp::Answering>(
     let (rpc, rpc_stop) = rpc::Door::new(handle.clone(), Arc::new(move || looking.look()))?;
     let calls = rpc.calls.clone();
     let refreshing = tokio::spawn(refresh(Arc::clone(&gate)));
-    let doors = Arc::new(Doors::new(&handle, mcp, rpc, gate));
+    let doors = Arc::new(Doors::new(&handle, mcp, rpc, pages, gate));
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());
     let limit = places();
     let places = Places::new(limit);

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bom;
 use crate::private::{self, PrivateError};
-use crate::state::digest::hex;
+use crate::state::digest::{hex, sha256};
 
 pub const FILE_NAME: &str = "serve.token";
 /// Prefix of a token, by which it can be recognized wherever it turns up.
@@ -106,6 +106,13 @@ impl Token {
     pub fn accepts(&self, presented: &[u8]) -> Option<CancellationToken> {
         let known = self.lock();
         let is_same: bool = known.text.as_bytes().ct_eq(presented).into();
+        (is_same && known.version.is_some()).then(|| known.over.clone())
+    }
+
+    /// The same for the hash of a token.
+    pub fn is_hashed(&self, hash: &str) -> Option<CancellationToken> {
+        let known = self.lock();
+        let is_same = sha256(&known.text) == hash;
         (is_same && known.version.is_some()).then(|| known.over.clone())
     }
 

@@ -236,7 +236,7 @@ fn read(dir: &Path) -> Result<(Option<Version>, Vec<Entry>), TokensError> {
 
 /// All good tokens: the server's own, and those that were handed out.
 pub struct Keyring {
-    pub owner: Token,
+    pub owner: Arc<Token>,
     dir: PathBuf,
     known: Mutex<Known>,
 }
@@ -268,7 +268,7 @@ pub enum Verdict {
 
 impl Keyring {
     pub fn open(dir: &Path, owner: Token) -> Result<Self, TokensError> {
-        let keyring = Self { owner, dir: dir.to_owned(), known: Mutex::default() };
+        let keyring = Self { owner: Arc::new(owner), dir: dir.to_owned(), known: Mutex::default() };
         let (version, entries) = read(dir)?;
         let guests = entries.into_iter().map(Guest::of).collect();
         *keyring.lock() = Known { version, guests, ..Known::default() };
@@ -316,15 +316,17 @@ impl Keyring {
         if let Some(over) = owner {
             return Verdict::Owner { over };
         }
-        match known.guests.get(found as usize) {
-            None => Verdict::Stranger,
-            Some(guest) if guest.over.is_cancelled() => {
-                Verdict::Expired { name: guest.entry.name.clone() }
-            }
-            Some(guest) => {
-                Verdict::Guest { principal: Arc::clone(&guest.principal), over: guest.over.clone() }
-            }
+        verdict(known.guests.get(found as usize))
+    }
+
+    /// Judges the token with this hash, which is no secret by itself: whoever names it has shown
+    /// something else.
+    pub fn judge_hash(&self, hash: &str) -> Verdict {
+        self.look();
+        if let Some(over) = self.owner.is_hashed(hash) {
+            return Verdict::Owner { over };
         }
+        verdict(self.lock().guests.iter().find(|guest| guest.entry.sha256 == hash))
     }
 
     /// Reads the files if they have changed, and cancels what has ended. If a file cannot be read,
@@ -368,6 +370,18 @@ impl Keyring {
             .iter()
             .filter(|guest| guest.entry.is_over(now))
             .for_each(|guest| guest.over.cancel());
+    }
+}
+
+fn verdict(guest: Option<&Guest>) -> Verdict {
+    match guest {
+        None => Verdict::Stranger,
+        Some(guest) if guest.over.is_cancelled() => {
+            Verdict::Expired { name: guest.entry.name.clone() }
+        }
+        Some(guest) => {
+            Verdict::Guest { principal: Arc::clone(&guest.principal), over: guest.over.clone() }
+        }
     }
 }
 

@@ -123,6 +123,13 @@ limits! {
     FETCHING = "calls that read snapshots or bundles at once", 4, "calls";
 }
 
+/// Minutes for which a code logs a browser in, and codes of one server that wait to be used.
+pub const CODE_MINUTES: u64 = 15;
+pub const CODES: usize = 100;
+/// Days for which a browser stays logged in.
+pub const COOKIE_DAYS: i64 = 30;
+/// Pages that are kept up to date at once by one server.
+pub const OPEN_PAGES: usize = 1_000;
 /// Calls per second of one token, unless it or `config.toml` says otherwise.
 pub const RATE: u32 = 1_000;
 /// Minutes for which a task is kept for an agent, unless the call says otherwise.

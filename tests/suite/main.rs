@@ -62,6 +62,7 @@ mod tools;
 mod unwritable;
 mod upgrades;
 mod waiting;
+mod web;
 mod wire;
 mod work;
 mod world;

@@ -129,7 +129,7 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 17] = [
+    let rules: [(&str, Vec<&str>); 18] = [
         ("state", vec![]),
         ("view", vec!["state", "harmless"]),
         ("plan", vec!["state", "bom", "harmless", "redact"]),
@@ -153,7 +153,8 @@ fn imports_go_one_way() {
         ("notify", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("user", vec!["notify"]),
         ("rpc", [&["state", "ops", "participant"], &shell[..]].concat()),
-        ("http", [&["state", "ops", "participant", "mcp", "rpc"], &shell[..]].concat()),
+        ("web", [&["state", "view", "ops", "participant"], &shell[..]].concat()),
+        ("http", [&["state", "ops", "participant", "mcp", "rpc", "web"], &shell[..]].concat()),
     ];
     let mut wrong = Vec::new();
     for (layer, allowed) in &rules {

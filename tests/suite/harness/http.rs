@@ -529,16 +529,17 @@ impl Connection {
 
     #[track_caller]
     fn chunks(&mut self) -> Vec<u8> {
-        let mut body = Vec::new();
-        loop {
-            let size = self.line();
-            let size = usize::from_str_radix(size.split(';').next().unwrap().trim(), 16).unwrap();
-            body.extend(self.exactly(size));
-            self.exactly(2);
-            if size == 0 {
-                return body;
-            }
-        }
+        std::iter::from_fn(|| self.chunk()).flatten().collect()
+    }
+
+    /// The next piece of a body without a length; none at its end.
+    #[track_caller]
+    pub(crate) fn chunk(&mut self) -> Option<Vec<u8>> {
+        let size = self.line();
+        let size = usize::from_str_radix(size.split(';').next().unwrap().trim(), 16).unwrap();
+        let chunk = self.exactly(size);
+        self.exactly(2);
+        (size > 0).then_some(chunk)
     }
 
     #[track_caller]

@@ -1,0 +1,1 @@
+// Keys, drag and notifications.
