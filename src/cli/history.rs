@@ -10,6 +10,7 @@ use crate::participant::Stay;
 use crate::participant::board_time;
 use crate::state::event::KINDS;
 use crate::state::limit;
+use crate::view::{Names, is_noise};
 
 #[derive(clap::Args)]
 #[command(after_help = "With --agent ID, lists only what that agent did and what is about it.")]
@@ -51,7 +52,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let (mut events, mut next, mut warning) = (Vec::new(), Value::Null, None);
     // A person who names kinds sees all of them, and a program sees everything.
     let is_all = arguments.verbose || session.json || !arguments.kind.is_empty();
-    let mut names = watch::names::Names::default();
+    let mut names = Names::default();
     while events.len() < arguments.limit {
         query["limit"] = Value::from((arguments.limit - events.len()).min(limit::PAGE.max));
         let mut page = runtime.block_on(board.call("get_history", query.clone()))?;
@@ -59,8 +60,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         if !session.json {
             runtime.block_on(names.learn(&board, &found));
         }
-        let told =
-            found.into_iter().filter(|event| is_all || !watch::line::is_noise(event, &names));
+        let told = found.into_iter().filter(|event| is_all || !is_noise(event, &names));
         events.extend(told);
         next = page["next"].take();
         warning = warning.or_else(|| page.get("warning").cloned());

@@ -14,6 +14,7 @@ pub(super) use crate::harmless::shown::{harmless, harmless_json, with_tabs};
 use crate::state::time::{MINUTE, Timestamp};
 pub(super) use crate::view::Tone;
 use crate::view::columns;
+pub(super) use crate::view::told::{listed, text};
 
 /// Longest headline in a table, in characters.
 const HEADLINE: usize = 80;
@@ -317,21 +318,6 @@ pub(super) fn off_in_words(ahead_seconds: i64) -> String {
 /// A value as text; empty if there is none.
 pub(super) fn or_empty(value: Option<impl fmt::Display>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
-}
-
-/// Values in one line.
-pub(super) fn listed<T: fmt::Display>(values: impl IntoIterator<Item = T>) -> String {
-    values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// A value of a reply as text: a string without its quotes; empty if it is null.
-pub(super) fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

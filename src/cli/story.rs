@@ -10,6 +10,7 @@ use crate::ops::{self, get_agents};
 use crate::participant::Stay;
 use crate::state::event::KINDS;
 use crate::state::guard::HUMAN;
+use crate::view::Names;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -65,7 +66,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         query["limit"] = Value::from(limit as usize - events.len());
         reply = session.call("get_history", query.clone())?;
     }
-    let mut names = watch::names::Names::default();
+    let mut names = Names::default();
     if !session.json {
         runtime()?.block_on(names.learn(&session.board(Stay::Brief)?, &events));
     }

@@ -26,7 +26,7 @@ use crate::rpc::client::{Client, ClientError, Events};
 use crate::signal;
 use crate::state::event::KINDS;
 use crate::state::limit;
-use names::Names;
+use crate::view::{Names, is_noise};
 
 /// Most events on one page.
 const PAGE: u32 = 200;
@@ -119,7 +119,7 @@ fn written(session: &Session, arguments: &Arguments, events: &[Value], names: &N
     let mut page = session.page(board_time(session.dir()));
     // A person who names kinds sees all of them.
     let is_all = arguments.verbose || !arguments.kind.is_empty();
-    let told = wanted.filter(|event| is_all || !line::is_noise(event, names));
+    let told = wanted.filter(|event| is_all || !is_noise(event, names));
     told.for_each(|event| line::write(&mut page, event, names));
     page.into_text()
 }

@@ -7,8 +7,10 @@ mod agents;
 mod blocked;
 mod card;
 pub(crate) mod columns;
+mod names;
 mod pace;
 mod sorted;
+pub(crate) mod told;
 mod tone;
 mod waits;
 
@@ -20,7 +22,9 @@ use serde::{Deserialize, Serialize};
 pub use agents::{AgentRow, Sign};
 pub use blocked::{Behind, Group};
 pub use card::{Card, Done, Failure, Last, Named, Retry};
+pub use names::Names;
 pub use pace::{Head, Pace};
+pub use told::{Told, is_noise};
 pub use tone::Tone;
 pub use waits::{Remedy, Wait, WaitKind};
 

@@ -1,40 +1,29 @@
-//! What events do not say themselves: titles of tasks, which agents acted through a process that
-//! went, and what a field was before it was changed.
+//! Asks the board for what events do not say themselves.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cli::board::Board;
-use crate::state::event::{Event, NewTask, Recorded, TaskChange};
-use crate::state::id::{AgentId, ParticipantId, TaskId};
+use crate::state::event::{Event, Recorded, TaskChange};
+use crate::state::id::{ParticipantId, TaskId};
 use crate::state::task::Task;
+use crate::view::Names;
 
 /// Events before the end of a process among which its agents are looked for.
 const LOOKED_AT: usize = 200;
 /// Changes of a task that are looked through for a field's old value.
 const CHANGES: usize = 50;
 
-#[derive(Default)]
-pub(crate) struct Names {
-    /// Titles, each with the event that it is known from; none for a task that the board does not
-    /// know any more.
-    titles: HashMap<TaskId, (u64, Option<String>)>,
-    through: HashMap<ParticipantId, Vec<AgentId>>,
-    before: HashMap<u64, Map<String, Value>>,
-}
-
 impl Names {
     /// Asks the board for what the events leave out. What it does not answer stays unknown.
-    pub(crate) async fn learn(&mut self, board: &Board, events: &[Value]) {
+    pub(in crate::cli) async fn learn(&mut self, board: &Board, events: &[Value]) {
         for event in events {
             let Ok(recorded) = Recorded::deserialize(event) else { continue };
             self.note(&recorded);
             let unknown: HashSet<&TaskId> = recorded.event.tasks().into_iter().collect();
-            for id in
-                unknown.into_iter().filter(|id| !self.titles.contains_key(*id)).collect::<Vec<_>>()
-            {
+            for id in unknown.into_iter().filter(|id| !self.knows(id)).collect::<Vec<_>>() {
                 let title = title(board, id).await;
                 self.set_title(id, recorded.seq, title);
             }
@@ -44,44 +33,16 @@ impl Names {
                 }
                 Event::TaskUpdated { task, change, .. } => {
                     let old = before(board, task, change, recorded.seq).await;
-                    self.before.insert(recorded.seq, old);
+                    self.set_before(recorded.seq, old);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Takes what the event says.
-    fn note(&mut self, recorded: &Recorded) {
-        if let Some(actor) = &recorded.actor {
-            let agents = self.through.entry(recorded.participant.clone()).or_default();
-            if !agents.contains(actor) {
-                agents.push(actor.clone());
-            }
-        }
-        match &recorded.event {
-            Event::TasksCreated { tasks } => {
-                for task in tasks {
-                    self.set_title(&task.id, recorded.seq, Some(headline(task).to_owned()));
-                }
-            }
-            Event::TaskUpdated { task, change, .. } if change.title.is_some() => {
-                self.set_title(task, recorded.seq, change.title.clone());
-            }
-            _ => {}
-        }
-    }
-
-    /// Events may come newest first: an older one does not replace what a newer one said.
-    fn set_title(&mut self, id: &TaskId, seq: u64, title: Option<String>) {
-        if self.titles.get(id).is_none_or(|(known, _)| *known <= seq) {
-            self.titles.insert(id.clone(), (seq, title));
-        }
-    }
-
     /// Looks for the agents of a process that went, among the events before.
     async fn look_for(&mut self, board: &Board, participant: &ParticipantId, seq: u64) {
-        if self.through.contains_key(participant) {
+        if self.has_agents_of(participant) {
             return;
         }
         let asked = json!({"before_seq": seq, "limit": LOOKED_AT});
@@ -92,24 +53,6 @@ impl Names {
             }
         }
     }
-
-    pub(super) fn title(&self, id: &TaskId) -> Option<&str> {
-        self.titles.get(id)?.1.as_deref()
-    }
-
-    pub(super) fn agents_of(&self, participant: &ParticipantId) -> &[AgentId] {
-        self.through.get(participant).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// The old values of the fields that event `seq` changed, as far as they are known.
-    pub(super) fn before(&self, seq: u64) -> Option<&Map<String, Value>> {
-        self.before.get(&seq)
-    }
-}
-
-fn headline(task: &NewTask) -> &str {
-    let text = task.title.as_deref().unwrap_or(&task.description);
-    text.lines().next().unwrap_or_default()
 }
 
 async fn title(board: &Board, id: &TaskId) -> Option<String> {
