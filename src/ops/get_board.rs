@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::privacy::may_read;
-use super::{Annotations, Call, Operation, READ, Reader, Toolset, input};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset, input, telling};
 use crate::state::State;
 use crate::state::refusal::Refusal;
-use crate::view::{Board, Look};
+use crate::view::{Board, Filter, Latest, Look, latest};
 
 pub struct GetBoard;
 
@@ -18,6 +18,12 @@ pub struct Params {
     pub scope: Option<String>,
     /// Most rows of each list; default 8
     pub limit: Option<NonZeroU32>,
+    /// Only rows that fit
+    #[serde(default, skip_serializing_if = "Filter::is_empty")]
+    pub filter: Filter,
+    /// Also what happened last: most events; default none
+    #[serde(default)]
+    pub latest: u32,
 }
 
 /// Rows of each list, if the caller does not say.
@@ -44,7 +50,7 @@ impl Operation for GetBoard {
         let rows = input::page(params.limit, ROWS)?;
         let rows = if call.reader.is_model() { rows.min(ROWS_OF_MODELS) } else { rows };
         let scope = params.scope.as_deref().filter(|scope| *scope != "all");
-        let look = Look { now: call.now, policy: call.policy, scope, rows };
+        let look = Look { now: call.now, policy: call.policy, scope, filter: &params.filter, rows };
         let mut board = Board::of(state, &look);
         for wait in &mut board.waits.rows {
             let message = wait.message.as_ref().and_then(|id| state.message(id));
@@ -52,6 +58,26 @@ impl Operation for GetBoard {
                 wait.text.clear();
             }
         }
+        let most = input::page(NonZeroU32::new(params.latest), 0)?;
+        board.latest = happened(state, call, most)?;
         Ok(board)
     }
+}
+
+/// Events that are read for each that is told: most say nothing of the work.
+const READ_FOR_EACH: u64 = 20;
+
+fn happened(state: &State, call: &Call, most: usize) -> Result<Vec<Latest>, Refusal> {
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    let read = READ_FOR_EACH * most as u64;
+    let start = state.seq().saturating_sub(read);
+    let events = call.history.events_after(start, usize::try_from(read).unwrap_or(usize::MAX));
+    let events = events.map_err(|detail| Refusal::HistoryUnread { detail })?;
+    let events: Vec<_> = events.iter().map(|one| telling::told(one, call.principal)).collect();
+    let mut told = latest(state, &events);
+    told.reverse();
+    told.truncate(most);
+    Ok(told)
 }

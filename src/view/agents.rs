@@ -47,6 +47,9 @@ pub struct AgentRow {
     /// The oldest question of it that the person has not read
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<String>,
+    /// Since when a person lets it have no more tasks
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Timestamp>,
     /// When it was asked to stop, which it has not heard yet
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_asked: Option<Timestamp>,
@@ -110,7 +113,7 @@ fn row(
         sign: sign(state, agent, look),
         present: agent.is_present(),
         task: task.and_then(|id| {
-            let number = held.get(id).map(|one| one.number);
+            let number = held.get(id).map(|one| one.number).or_else(|| state.number_of(id));
             Some(Named::of(number, state.task(id)?))
         }),
         others: agent.current_tasks.len().saturating_sub(1),
@@ -120,6 +123,7 @@ fn row(
         branch: open.and_then(|attempt| attempt.place.branch.clone()),
         waits: agent.waiting.as_deref().cloned(),
         asks: asked.get(&agent.id).cloned(),
+        paused: agent.paused.as_ref().map(|pause| pause.at),
         stop_asked: stop.map(|stop| stop.at),
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Rows;
 use super::sorted::{Numbered, Sorted};
+use super::{Look, Rows};
 use crate::state::State;
 use crate::state::attention::TEXT_SHOWN;
 use crate::state::claim::in_scope;
@@ -38,6 +38,11 @@ pub struct Card {
     pub path: Option<String>,
     pub title: String,
     pub priority: u8,
+    /// The agent that it is kept for
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_for: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -119,6 +124,8 @@ impl Card {
             path: one.task.path.clone(),
             title: begun(one.task.headline()),
             priority: one.task.priority,
+            kept_for: one.task.kept_for.as_ref().map(|kept| kept.agent.clone()),
+            tags: one.task.tags.clone(),
         }
     }
 }
@@ -144,39 +151,34 @@ pub(super) fn begun(text: &str) -> String {
 }
 
 /// Ready tasks in claim order.
-pub(super) fn next(
-    state: &State,
-    scope: Option<&str>,
-    sorted: &Sorted<'_>,
-    most: usize,
-) -> Rows<Card> {
-    let ready = state.ready_in_order().into_iter().filter(|task| in_scope(task, scope));
+pub(super) fn next(state: &State, look: &Look<'_>, sorted: &Sorted<'_>) -> Rows<Card> {
+    let ready = state.ready_in_order().into_iter().filter(|task| in_scope(task, look.scope));
     let ready = ready.filter_map(|task| Some(Numbered { number: sorted.number(&task.id)?, task }));
-    Rows::made(&ready.collect::<Vec<_>>(), most, Card::of)
+    Rows::made(&ready.collect::<Vec<_>>(), look, Card::of)
 }
 
 pub(super) fn failed(
     sorted: &Sorted<'_>,
     blocks: &HashMap<&TaskId, usize>,
-    most: usize,
+    look: &Look<'_>,
 ) -> Rows<Failure> {
-    Rows::made(&sorted.failed, most, |one| Failure {
+    Rows::made(&sorted.failed, look, |one| Failure {
         card: Card::of(one),
         last: Last::of(one.task),
         blocks: blocks.get(&one.task.id).copied().unwrap_or_default(),
     })
 }
 
-pub(super) fn retries(sorted: &Sorted<'_>, most: usize) -> Rows<Retry> {
-    Rows::made(&sorted.delayed, most, |one| Retry {
+pub(super) fn retries(sorted: &Sorted<'_>, look: &Look<'_>) -> Rows<Retry> {
+    Rows::made(&sorted.delayed, look, |one| Retry {
         card: Card::of(one),
         last: Last::of(one.task),
         until: one.task.not_before,
     })
 }
 
-pub(super) fn done(sorted: &Sorted<'_>, most: usize) -> Rows<Done> {
-    Rows::made(&sorted.done, most, |one| {
+pub(super) fn done(sorted: &Sorted<'_>, look: &Look<'_>) -> Rows<Done> {
+    Rows::made(&sorted.done, look, |one| {
         let result = one.task.result.as_ref();
         Done {
             card: Card::of(one),

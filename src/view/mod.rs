@@ -7,8 +7,11 @@ mod agents;
 mod blocked;
 mod card;
 pub(crate) mod columns;
+mod filter;
+mod latest;
 mod names;
 mod pace;
+mod parts;
 mod sorted;
 pub(crate) mod told;
 mod tone;
@@ -22,8 +25,11 @@ use serde::{Deserialize, Serialize};
 pub use agents::{AgentRow, Sign};
 pub use blocked::{Behind, Group};
 pub use card::{Card, Done, Failure, Last, Named, Retry};
+pub use filter::Filter;
+pub use latest::{Latest, latest};
 pub use names::Names;
 pub use pace::{Head, Pace};
+pub use parts::PlanPart;
 pub use told::{Told, is_noise};
 pub use tone::Tone;
 pub use waits::{Remedy, Wait, WaitKind};
@@ -31,7 +37,7 @@ pub use waits::{Remedy, Wait, WaitKind};
 use crate::state::State;
 use crate::state::policy::Policy;
 use crate::state::time::Timestamp;
-use sorted::Sorted;
+use sorted::{Numbered, Sorted};
 
 /// The first screen of a board.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -53,6 +59,12 @@ pub struct Board {
     pub retries: Rows<Retry>,
     /// Tasks that are done, the newest first
     pub done: Rows<Done>,
+    /// What happened last, the newest first; only if it is asked for
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latest: Vec<Latest>,
+    /// The first parts of the plan, in its order
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PlanPart>,
     /// Time from which ages are counted
     pub now: Timestamp,
     pub seq: u64,
@@ -91,6 +103,8 @@ pub struct Look<'a> {
     pub policy: &'a Policy,
     /// A path such as P1.M2; agents and messages are shown whatever it is
     pub scope: Option<&'a str>,
+    /// Which rows of the lists are wanted
+    pub filter: &'a Filter,
     pub rows: usize,
 }
 
@@ -98,21 +112,26 @@ impl Board {
     pub fn of(state: &State, look: &Look<'_>) -> Self {
         let sorted = Sorted::of(state, look.scope);
         let held: HashMap<_, _> = sorted.held.iter().map(|one| (&one.task.id, *one)).collect();
-        let groups = blocked::groups(state, look.scope, &sorted);
-        let (agents, ended) = agents::rows(state, look, &held);
-        let waits = waits::all(state, look, &sorted, &groups, &agents);
-        let failed = card::failed(&sorted, &blocked::counts(&groups), look.rows);
+        let mut groups = blocked::groups(state, look.scope, &sorted);
+        let (mut agents, ended) = agents::rows(state, look, &held);
+        let mut waits = waits::all(state, look, &sorted, &groups, &agents);
+        let failed = card::failed(&sorted, &blocked::counts(&groups), look);
+        look.filter.waits(&sorted, &mut waits);
+        look.filter.agents(&sorted, &mut agents);
+        look.filter.groups(&sorted, &mut groups);
         Self {
             head: pace::head(state, look, &sorted),
             counts: sorted.counts,
             waits: Rows::of(waits, look.rows),
             agents: Rows::of(agents, look.rows),
             ended,
-            next: card::next(state, look.scope, &sorted, look.rows),
+            next: card::next(state, look, &sorted),
             blocked: Rows::of(groups, look.rows),
             failed,
-            retries: card::retries(&sorted, look.rows),
-            done: card::done(&sorted, look.rows),
+            retries: card::retries(&sorted, look),
+            done: card::done(&sorted, look),
+            latest: Vec::new(),
+            parts: parts::first(state),
             now: look.now,
             seq: state.seq(),
         }
@@ -127,9 +146,14 @@ impl<T> Rows<T> {
     }
 
     /// The first of `all`, made into rows.
-    fn made<O>(all: &[O], most: usize, row: impl FnMut(&O) -> T) -> Self {
-        let rows = all.iter().take(most).map(row).collect();
-        Self { rows, more: all.len().saturating_sub(most) }
+    fn made<'s>(
+        all: &[Numbered<'s>],
+        look: &Look<'_>,
+        row: impl FnMut(&Numbered<'s>) -> T,
+    ) -> Self {
+        let mut fitting = all.iter().filter(|one| look.filter.fits(one));
+        let rows = fitting.by_ref().take(look.rows).map(row).collect();
+        Self { rows, more: fitting.count() }
     }
 
     pub fn total(&self) -> usize {

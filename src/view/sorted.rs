@@ -85,6 +85,10 @@ impl<'s> Sorted<'s> {
         self.numbers.get(id).copied()
     }
 
+    pub(super) fn task(&self, id: &TaskId) -> Option<Numbered<'s>> {
+        Some(Numbered { number: self.number(id)?, task: self.state.task(id)? })
+    }
+
     /// The task as others name it, whether it is live, retired or not there.
     pub(super) fn named(&self, id: &TaskId) -> Named {
         match self.state.task(id) {

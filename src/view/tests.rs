@@ -78,7 +78,16 @@ fn state(tasks: Vec<Value>, agents: Vec<Value>) -> State {
 }
 
 fn board_of(state: &State, rows: usize) -> Board {
-    Board::of(state, &Look { now: now(), policy: &Policy::default(), scope: None, rows })
+    Board::of(
+        state,
+        &Look {
+            now: now(),
+            policy: &Policy::default(),
+            scope: None,
+            filter: &Filter::default(),
+            rows,
+        },
+    )
 }
 
 fn board(tasks: Vec<Value>, agents: Vec<Value>) -> Board {
@@ -326,4 +335,118 @@ fn groups_of_blocked_tasks_add_up_on_boards_of_any_form() {
         assert_eq!(sum, board.counts.total);
         assert_eq!(board.counts.failed as usize, state.count(TaskStatus::Failed));
     }
+}
+
+fn filtered(filter: Filter) -> Board {
+    let tasks = vec![
+        with(task("lexer", "available", &[]), json!({"tags": ["core"], "path": "P1.M1.T1"})),
+        with(task("parser", "available", &[]), json!({"tags": ["core"]})),
+        task("behind", "available", &["broken"]),
+        failed("broken", "no"),
+        held("guide", "writer"),
+        done("over", "11:00"),
+    ];
+    let agents = vec![
+        agent("writer", "11:59:00", &["guide"], json!({})),
+        agent("reader", "11:59:00", &[], json!({})),
+    ];
+    let look =
+        Look { now: now(), policy: &Policy::default(), scope: None, filter: &filter, rows: 8 };
+    Board::of(&state(tasks, agents), &look)
+}
+
+/// Names in the lists: next, agents, failed, blocked, done.
+fn names(board: &Board) -> String {
+    let next = board.next.rows.iter().map(|card| card.id.to_string());
+    let agents = board.agents.rows.iter().map(|row| row.id.to_string());
+    let failed = board.failed.rows.iter().map(|row| row.card.id.to_string());
+    let blocked = board.blocked.rows.iter().map(|group| format!("{} behind", group.tasks));
+    let done = board.done.rows.iter().map(|row| row.card.id.to_string());
+    next.chain(agents).chain(failed).chain(blocked).chain(done).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_filter_narrows_the_lists_and_leaves_the_numbers() {
+    let all = filtered(Filter::default());
+    assert_eq!(names(&all), "lexer parser writer reader broken 1 behind over");
+    let given = |text: &str, tag: &str, agent: &str| {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        filtered(Filter { text: some(text), tag: some(tag), agent: some(agent) })
+    };
+    for (filter, expected) in [
+        (given("TITLE OF LEX", "", ""), "lexer"),
+        (given("P1.M1", "", ""), "lexer"),
+        (given("#2", "", ""), "parser"),
+        (given("", "core", ""), "lexer parser"),
+        (given("pars", "core", ""), "parser"),
+        (given("", "", "writer"), "writer"),
+        (given("broken", "", ""), "broken 1 behind"),
+        (given("", "", "a"), "broken 1 behind over"),
+        (given("nothing", "", ""), ""),
+    ] {
+        assert_eq!(names(&filter), expected);
+        assert_eq!((filter.counts, &filter.head), (all.counts, &all.head));
+    }
+    let waits = |board: &Board| -> Vec<WaitKind> {
+        board.waits.rows.iter().map(|wait| wait.kind).collect()
+    };
+    assert_eq!(waits(&given("", "core", "")), []);
+    assert_eq!(waits(&given("broken", "", "")), [WaitKind::Failed]);
+}
+
+#[test]
+fn filtered_rows_that_are_left_out_are_counted() {
+    let tasks = (0..9).map(|number| task(&format!("t{number}"), "available", &[])).collect();
+    let state = state(tasks, Vec::new());
+    let filter = Filter { text: Some("title".to_owned()), ..Filter::default() };
+    let look =
+        Look { now: now(), policy: &Policy::default(), scope: None, filter: &filter, rows: 4 };
+    let next = Board::of(&state, &look).next;
+    assert_eq!((next.rows.len(), next.more), (4, 5));
+}
+
+#[test]
+fn first_parts_of_the_plan_are_listed_in_its_order() {
+    let at = |id: &str, path: &str, parent: &str, status: &str| {
+        let more = json!({"path": path, "parent": Some(parent).filter(|one| !one.is_empty())});
+        with(task(id, status, &[]), more)
+    };
+    let tasks = vec![
+        at("p10", "P10", "", "available"),
+        at("p2", "P2", "", "available"),
+        at("m1", "P2.M1", "p2", "available"),
+        at("t1", "P2.M1.T1", "m1", "done"),
+        at("t2", "P2.M1.T2", "m1", "available"),
+        at("last", "P10.M1", "p10", "available"),
+    ];
+    let parts = board(tasks, Vec::new()).parts;
+    let told: Vec<_> = parts.iter().map(|one| (one.path.as_str(), one.done, one.wanted)).collect();
+    assert_eq!(told, [("P2", 1, 2), ("P2.M1", 1, 2), ("P10", 0, 1)]);
+}
+
+#[test]
+fn waits_offer_what_answers_them() {
+    let board = board(vec![in_review("made", "11:30")], vec![]);
+    assert_eq!(board.waits.rows[0].attempt, Some(1));
+}
+
+#[test]
+fn events_are_told_with_titles_and_without_noise() {
+    let state = state(vec![task("lexer", "available", &[])], vec![]);
+    let event = |seq: u64, more: Value| {
+        with(json!({"seq": seq, "at": NOW, "actor": "a", "participant": "p-1"}), more)
+    };
+    let events = [
+        event(1, json!({"kind": "retried", "task": "lexer"})),
+        event(2, json!({"kind": "agent_seen", "agent": "a"})),
+        event(3, json!({"kind": "of_a_newer_build", "task": "lexer"})),
+    ];
+    let told: Vec<_> = latest(&state, &events)
+        .into_iter()
+        .map(|one| format!("{} {} {}", one.seq, one.word, one.text))
+        .collect();
+    assert_eq!(
+        told,
+        ["1 made available lexer \"Title of lexer\"", "3 event of_a_newer_build lexer"]
+    );
 }

@@ -1,9 +1,11 @@
-//! What words mean, for screens that colour them.
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::state::task::TaskStatus;
 
 /// Meaning of a word, which decides its colour.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Tone {
     Plain,
     Good,

@@ -41,6 +41,12 @@ pub struct Wait {
     pub since: Option<Timestamp>,
     /// One line; empty if the caller may not read it
     pub text: String,
+    /// Answers that a question offers
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// The attempt whose result waits for a reviewer
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
     /// Where the person can answer, such as the terminal
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "where")]
     pub place: Option<String>,
@@ -97,6 +103,8 @@ impl Wait {
             message: None,
             since: None,
             text: text.into(),
+            options: Vec::new(),
+            attempt: None,
             place: None,
             remedies: Vec::new(),
         }
@@ -181,6 +189,7 @@ fn messages(state: &State, sorted: &Sorted<'_>) -> Vec<Wait> {
             task: message.task_id.as_ref().map(|id| sorted.named(id)),
             message: Some(message.id.clone()),
             since: Some(message.sent_at),
+            options: message.options.clone(),
             remedies: vec![remedy],
             ..Wait::new(kind, message.name(), format!("{}: {}", message.from, begun(&message.text)))
         }
@@ -194,6 +203,7 @@ fn in_review(one: &Numbered<'_>) -> Wait {
     Wait {
         agent: one.task.claimed_by.clone(),
         since: one.task.in_review_since(),
+        attempt: Some(one.task.attempt),
         remedies: vec![typed(&["approve", id]), typed(&["reject", id, "REASON"])],
         ..Wait::new(WaitKind::Review, named.name(), named.title.clone())
     }
