@@ -26,7 +26,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 8] = [
     ("Share", &["send", "messages", "reply", "discoveries", "artifact", "bundle"]),
     ("Keep", &["snapshot", "backup", "restore", "purge", "export", "verify", "doctor"]),
     ("Connect", &["mcp", "hook", "guard", "call", "completions", "man"]),
-    ("Serve", &["serve", "notify", "token", "bench"]),
+    ("Serve", &["serve", "web", "notify", "token", "bench"]),
 ];
 
 /// The help of `callboard`: the commands, then the options, which all commands take.

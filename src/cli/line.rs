@@ -15,7 +15,7 @@ use super::{
     completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, forget, guard,
     heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan, purge, release,
     reset, restore, results, resume, retry, review, runs, serve, show, snapshot, start, state,
-    status, stop, story, tasks, token, tree, watch, work,
+    status, stop, story, tasks, token, tree, watch, web, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -211,6 +211,9 @@ pub(super) enum Command {
     Mcp(mcp::Arguments),
     /// Serve MCP and JSON-RPC over HTTP, for agents and scripts
     Serve(serve::Arguments),
+    /// Open the board in a browser, or print a link for one
+    #[command(visible_alias = "board")]
+    Web(web::Arguments),
     /// Create, list and revoke tokens for `callboard serve`
     Token(token::Arguments),
     /// Call any operation by name

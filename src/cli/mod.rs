@@ -73,6 +73,7 @@ mod tasks;
 mod token;
 mod tree;
 mod watch;
+mod web;
 mod wording;
 mod work;
 
@@ -124,6 +125,7 @@ pub fn main() -> ExitCode {
             | Command::Watch(_)
             | Command::Mcp(_)
             | Command::Serve(_)
+            | Command::Web(_)
             | Command::Hook(_)
             | Command::Bench(_)
     );
@@ -182,10 +184,8 @@ fn run(mut arguments: Arguments) -> Outcome {
              --agent out",
         );
     }
-    if let (Command::Serve(_), Some(_)) = (&arguments.command, &arguments.agent) {
-        usage_error(
-            "`callboard serve` is for many agents, each of whom says who it is; leave --agent out",
-        );
+    if let (Command::Serve(_) | Command::Web(_), Some(_)) = (&arguments.command, &arguments.agent) {
+        usage_error("a server is for many agents, each of whom says who it is; leave --agent out");
     }
     if let Command::Supervise = arguments.command {
         // It needs nothing of what follows, not even an existing current directory.
@@ -270,6 +270,7 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Bench(arguments) => bench::run(session, arguments),
         Command::Mcp(arguments) => mcp::run(session, arguments),
         Command::Serve(arguments) => serve::run(session, arguments),
+        Command::Web(arguments) => web::run(session, &arguments),
         Command::Token(arguments) => token::run(session, arguments),
         Command::Call(arguments) => call::run(session, arguments),
         Command::Guard(arguments) => guard::run(session, &arguments),

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::connect::quoted;
 use super::mcp::Tools;
 use super::{Outcome, Session};
-use crate::http::{self, Admission, Gate, Keyring, MCP, RPC, Rates, Token};
+use crate::http::{self, Admission, Gate, Keyring, MCP, RPC, Rates, Running, Token};
 use crate::mcp::Server;
 use crate::participant::directory;
 use crate::participant::{Caller, Stay};
@@ -84,7 +84,37 @@ fn origin(text: &str) -> Result<String, &'static str> {
     if is_port { Ok(format!("{scheme}://{}{port}", authority.host())) } else { Err(wrong) }
 }
 
+/// The port that servers have unless they are told another.
+pub(super) const PORT: u16 = 8425;
+
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    begin(session, &arguments, |reached, token, link| announce(session, reached, token, link))
+}
+
+/// Serves for a person with a browser, who is told the link by `tell`.
+pub(super) fn run_for_browser(
+    session: &Session,
+    listen: SocketAddr,
+    tell: impl FnOnce(&str) -> anyhow::Result<()>,
+) -> Outcome {
+    let arguments = Arguments {
+        listen,
+        new_token: false,
+        allow_remote: false,
+        allow_host: Vec::new(),
+        allow_origin: Vec::new(),
+        toolset: Tools::Core,
+        #[cfg(feature = "conformance")]
+        conformance: false,
+    };
+    begin(session, &arguments, |_, _, link| tell(link))
+}
+
+fn begin(
+    session: &Session,
+    arguments: &Arguments,
+    tell: impl FnOnce(&Reached, &Token, &str) -> anyhow::Result<()>,
+) -> Outcome {
     session.may_create()?;
     if let Some(objection) = session.objection() {
         anyhow::bail!(objection);
@@ -106,7 +136,11 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         let secret: Secret = Arc::new(move || owner.text());
         let handle = session.participant(Stay::Lasting)?;
         let pages = Arc::new(web::Door::new(handle.clone(), session.dir(), site, secret));
-        announce(session, &Reached::new(address, &arguments.allow_host), &keys.owner, &pages)?;
+        let reached = Reached::new(address, &arguments.allow_host);
+        let _running = Running::note(session.dir(), address.port(), &reached.near)
+            .map_err(|error| tracing::warn!(%error, "`callboard web` will not find this server"))
+            .ok();
+        tell(&reached, &keys.owner, &pages.link(&sha256(keys.owner.text()))?)?;
         super::notify::begin(session.dir(), &handle);
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
         #[cfg(feature = "conformance")]
@@ -135,6 +169,8 @@ fn allow_connections() {
 struct Reached {
     /// A URL with a host that is accepted.
     url: String,
+    /// One for programs on this machine.
+    near: String,
     /// Arguments of `ssh` on another machine that make a tunnel to the server, if others can
     /// connect.
     tunnel: Option<String>,
@@ -155,20 +191,15 @@ impl Reached {
             Some(name) => format!("http://{name}:{port}"),
             None => format!("http://{own}"),
         };
+        let near = format!("http://{own}");
         let tunnel = (!ip.is_loopback()).then(|| format!("ssh -N -L {port}:{own} HOST"));
-        Self { url, tunnel, port }
+        Self { url, near, tunnel, port }
     }
 }
 
 /// Prints where the server is, and what clients need to call it.
-fn announce(
-    session: &Session,
-    reached: &Reached,
-    token: &Token,
-    pages: &web::Door,
-) -> io::Result<()> {
-    let link = pages.link(&sha256(token.text()))?;
-    let Reached { url, tunnel, port } = reached;
+fn announce(session: &Session, reached: &Reached, token: &Token, link: &str) -> anyhow::Result<()> {
+    let Reached { url, tunnel, port, .. } = reached;
     let (mcp, rpc) = (format!("{url}{MCP}"), format!("{url}{RPC}"));
     let file = token.path().display();
     let mut out = io::stdout().lock();
@@ -176,7 +207,7 @@ fn announce(
         let (text, file) = (token.text(), token.path().to_string_lossy());
         let announced = json!({"url": url, "mcp": mcp, "rpc": rpc, "token": text, "token_file": file, "link": link});
         writeln!(out, "{announced}")?;
-        return out.flush();
+        return Ok(out.flush()?);
     }
     let text = token.text();
     let configuration = json!({"mcpServers": {"callboard": {
@@ -209,5 +240,5 @@ fn announce(
          {connect} writes a client's configuration. Ctrl-C ends the server.\n",
         dir = session.dir().display(),
     )?;
-    out.flush()
+    Ok(out.flush()?)
 }

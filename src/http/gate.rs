@@ -39,6 +39,7 @@ use crate::mcp::Watched;
 use crate::ops::Principal;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::rpc::Checked;
+pub(super) use crate::rpc::client::LINK;
 pub use crate::rpc::client::{CALLER, MCP, RPC};
 use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
@@ -47,7 +48,6 @@ use crate::state::limit::{self, BODY};
 use crate::state::refusal::Refusal;
 use crate::state::task::Place;
 use crate::strict;
-use crate::web;
 
 /// Longest time for a body to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
@@ -294,7 +294,7 @@ impl Gate {
             }
         };
         let caller = self.caller(&request, guest, &over)?;
-        if request.uri().path() == web::LINK
+        if request.uri().path() == LINK
             && let Some(hash) = presented(request.headers()).map(sha256)
         {
             request.extensions_mut().insert(Bearer(hash));

@@ -8,6 +8,7 @@ mod cors;
 mod gate;
 mod places;
 mod rates;
+mod running;
 mod runs;
 mod stream;
 mod subprotocol;
@@ -47,6 +48,7 @@ use tower::Service;
 
 pub use gate::{Admission, CALLER, Gate, MCP, RPC};
 pub use rates::Rates;
+pub use running::Running;
 pub use token::{FILE_NAME as TOKEN_FILE, Token, TokenError};
 pub use tokens::Keyring;
 
@@ -161,7 +163,7 @@ impl<H: mcp::Answering> Doors<H> {
                 Box::pin(self.mcp.handle(request, body)).await
             }
             gate::RPC => self.rpc.handle(request).await,
-            web::LINK => self.link(&request),
+            gate::LINK => self.link(&request),
             _ => match self.others.clone().call(request).await {
                 Ok(response) => response,
                 Err(never) => match never {},

@@ -1,5 +1,7 @@
 //! The client for `/rpc`: a board that another machine or another process serves.
 
+mod browser;
+
 use std::fmt::{self, Write as _};
 use std::io;
 use std::net::IpAddr;
@@ -21,6 +23,8 @@ use jsonrpsee::ws_client::{PingConfig, WsClient, WsClientBuilder};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tower::ServiceBuilder;
+
+pub use browser::LINK;
 
 use super::certificate::Fault;
 use super::events::{SUBSCRIBE, UNSUBSCRIBE};

@@ -1,9 +1,13 @@
 //! The order of ready tasks: by rank, which follows from priority and waiting.
 
 use super::aging::{Aging, Rank};
+use super::id::TaskId;
 use super::task::Task;
 use super::time::Timestamp;
 use super::{Ordinal, State};
+
+/// All priorities, the first first.
+const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=10;
 
 impl State {
     /// Sets how fast ready tasks rise. A change orders them anew; it is not an event, because what
@@ -38,6 +42,31 @@ impl State {
         let since = if aging.is_off() { Timestamp::default() } else { self.ready_since(task) };
         let (at, step) = self.turn_of(task);
         (aging.urgency(task.priority, since), at, step)
+    }
+
+    /// The priority that places a ready task before another in the order of claims, or behind all:
+    /// of those that do, the nearest to its own. If none places it just there, one that places it
+    /// further ahead. None if the other has the first priority and the earlier turn, or if one of
+    /// them is not ready.
+    pub fn priority_before(&self, id: &TaskId, before: Option<&TaskId>) -> Option<u8> {
+        let task = self.task(id).filter(|task| self.is_ready(&task.id))?;
+        let others: Vec<_> =
+            self.ready_in_order().into_iter().filter(|other| other.id != *id).collect();
+        let place = match before {
+            Some(before) => others.iter().position(|other| other.id == *before)?,
+            None => others.len(),
+        };
+        let rank = |priority| self.rank(&Task { priority, ..Task::clone(task) });
+        let is_ahead =
+            |priority: &u8| others.get(place).is_none_or(|next| rank(*priority) < self.rank(next));
+        let is_behind = |priority: &u8| {
+            let last = place.checked_sub(1).and_then(|place| others.get(place));
+            last.is_none_or(|last| self.rank(last) < rank(*priority))
+        };
+        let distance = |priority: &u8| priority.abs_diff(task.priority);
+        let ahead = PRIORITIES.filter(is_ahead);
+        let exact = ahead.clone().filter(is_behind).min_by_key(distance);
+        exact.or_else(|| ahead.min_by_key(distance))
     }
 
     /// Turn of the task in the order of creation, or in that of its plan.

@@ -39,6 +39,12 @@ struct Code {
     until: Instant,
 }
 
+pub(super) fn random_letters(count: usize) -> io::Result<String> {
+    let mut bytes = vec![0; count];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(letters(&bytes))
+}
+
 pub(super) fn letters(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
@@ -64,9 +70,7 @@ impl Logins {
 
     /// A new code that stands for the token with this hash, once and for some minutes.
     pub(super) fn code(&self, token: &str) -> io::Result<String> {
-        let mut bytes = [0; CODE_LETTERS];
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        let code = letters(&bytes);
+        let code = random_letters(CODE_LETTERS)?;
         let until = Instant::now() + Duration::from_secs(60 * CODE_MINUTES);
         let mut codes = self.codes();
         codes.retain(|_, code| code.until > Instant::now());

@@ -3,11 +3,13 @@
 //! A page is made of models such as `view::Board` by pure functions in `pages`. It is a list of
 //! sections; `shell` puts what is around them.
 
+mod actions;
 mod assets;
 mod entrance;
 mod live;
 mod login;
 mod pages;
+mod said;
 mod shell;
 mod site;
 mod visit;
@@ -28,18 +30,20 @@ use percent_encoding::percent_decode_str;
 use crate::ops::{GetBoard, Operation, get_board};
 use crate::participant::{self, CallError, Caller, Handle};
 
+use actions::{Form, Outcome};
 use entrance::{dressed, is_own};
 use live::Live;
 use login::Logins;
 pub use login::Secret;
+use said::Said;
 pub use site::Site;
 pub use visit::{Notice, Seq, Visit};
 
 const LOGIN: &str = "/login";
 const LOGOUT: &str = "/logout";
 const FAVICON: &str = "/favicon.ico";
-/// Where the bearer of a token gets a link for a browser.
-pub const LINK: &str = "/login/link";
+/// The header of requests by a page's script.
+const BY_SCRIPT: &str = "hx-request";
 
 /// A part of a page that is replaced as a whole when it changes.
 pub struct Section {
@@ -83,6 +87,7 @@ pub struct Door {
     name: Arc<str>,
     logins: Logins,
     live: Live,
+    said: Said,
 }
 
 impl Door {
@@ -91,7 +96,15 @@ impl Door {
         // Frames of another process that listens on the same port are not ours.
         let epoch = format!("{:x}{:x}", participant::board_time(dir).millis(), std::process::id());
         let live = Live::new(epoch);
-        Self { handle, dir: dir.to_owned(), name: site.name.as_str().into(), site, logins, live }
+        Self {
+            handle,
+            dir: dir.to_owned(),
+            name: site.name.as_str().into(),
+            site,
+            logins,
+            live,
+            said: Said::default(),
+        }
     }
 
     /// Whether a page answers the request, and not what programs call.
@@ -103,6 +116,7 @@ impl Door {
         };
         [LOGIN, LOGOUT, FAVICON].contains(&path)
             || path.starts_with(assets::PREFIX)
+            || path.starts_with(actions::PREFIX)
             || path == live::PATH
             || is_read && headers.get_all(ACCEPT).iter().any(has_page)
     }
@@ -128,7 +142,7 @@ impl Door {
         caller: Option<Caller>,
     ) -> Response {
         let visit = match Visit::new(&self.name, &request.uri, caller) {
-            Ok(visit) => visit,
+            Ok(visit) => Visit { notice: self.said.take(&request.uri), ..visit },
             Err(error) => {
                 return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response();
             }
@@ -150,9 +164,17 @@ impl Door {
                 let text = "this was not sent by a page of this board, so nothing was done";
                 return refused(visit, StatusCode::FORBIDDEN, text);
             }
-            return match path {
-                LOGIN => self.log_in(visit, body),
-                LOGOUT => away("/login", &self.logins.no_cookie()),
+            return match (path, path.strip_prefix(actions::PREFIX)) {
+                (LOGIN, _) => self.log_in(visit, body),
+                (LOGOUT, _) => away("/login", &self.logins.no_cookie()),
+                (_, Some(action)) if visit.caller.is_some() => {
+                    let form = Form::read(visit, body);
+                    match self.act(visit, action, &form).await {
+                        Some(outcome) => self.tell(visit, headers, &form, outcome).await,
+                        None => self.missing(visit),
+                    }
+                }
+                (_, Some(_)) => html(StatusCode::UNAUTHORIZED, pages::login::page(visit), 0),
                 _ => self.missing(visit),
             };
         }
@@ -166,6 +188,31 @@ impl Door {
         match self.page(visit).await {
             Ok((page, seq)) => html(StatusCode::OK, shell::page(visit, &page), seq),
             Err(failure) => refused(visit, failure.status, &failure.text),
+        }
+    }
+
+    /// Says what an action came to: in the open page if its script asks, else in a new one.
+    async fn tell(
+        &self,
+        visit: &Visit,
+        headers: &HeaderMap,
+        form: &Form,
+        outcome: Outcome,
+    ) -> Response {
+        let Outcome { status, notice } = outcome;
+        if headers.contains_key(BY_SCRIPT) {
+            let seq = self.handle.look(|state| state.seq()).await.unwrap_or_default();
+            let visit = Visit { notice: Some(notice), ..visit.clone() };
+            return html(status, shell::notice(&visit), seq);
+        }
+        if status.is_success() {
+            let path = self.said.keep(form.back(), notice);
+            return (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response();
+        }
+        let visit = Visit { path: form.back().to_owned(), notice: Some(notice), ..visit.clone() };
+        match self.page(&visit).await {
+            Ok((page, seq)) => html(status, shell::page(&visit, &page), seq),
+            Err(failure) => refused(&visit, failure.status, &failure.text),
         }
     }
 

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets::{ICON, SCRIPTS, STYLE, href};
-use super::{Page, Visit, live};
+use super::{Page, Seq, Visit, live};
 
 /// `includeIndicatorCSS`: its style sheet would be one of the script's making.
 const HTMX: &str =
@@ -34,10 +34,12 @@ pub(super) fn page(visit: &Visit, page: &Page) -> Markup {
     }
 }
 
-/// What the last action came to. It is there without one, too, to be replaced.
+/// What the last action came to. It is there without one, too, to be replaced. `data-done` tells the
+/// script that the form has done its work, and `data-seq` which event the page's forms know now.
 pub(super) fn notice(visit: &Visit) -> Markup {
+    let is_done = visit.notice.as_ref().is_some_and(|notice| !notice.is_refusal);
     html! {
-        div #notice role="status" {
+        div #notice role="status" data-seq=(Seq) data-done[is_done] {
             @if let Some(notice) = &visit.notice { p.refusal[notice.is_refusal] { (notice.text) } }
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use axum::http::Uri;
 
+use super::said;
 use crate::ops::Principal;
 use crate::participant::Caller;
 use crate::state::agent::Role;
@@ -59,7 +60,7 @@ impl Visit {
     pub(super) fn new(board: &Arc<str>, uri: &Uri, caller: Option<Caller>) -> io::Result<Self> {
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).map_err(io::Error::other)?;
-        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let path = own_path(uri);
         Ok(Self { board: Arc::clone(board), path, nonce: hex(&nonce), caller, notice: None })
     }
 
@@ -77,6 +78,17 @@ impl Visit {
     pub fn name(&self) -> Option<&str> {
         let caller = self.caller.as_ref()?;
         Some(caller.principal.as_ref().map_or("you", |principal| &principal.token))
+    }
+}
+
+/// Path and query of a page, without what it says only once.
+fn own_path(uri: &Uri) -> String {
+    let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let mut own = form_urlencoded::Serializer::new(String::new());
+    own.extend_pairs(query.filter(|(name, _)| name != said::NAME));
+    match own.finish().as_str() {
+        "" => uri.path().to_owned(),
+        query => format!("{}?{query}", uri.path()),
     }
 }
 
