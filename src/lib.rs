@@ -29,7 +29,7 @@
 // |---|---|
 // | what is recorded of a thing | `state`: `task`, `agent`, `message` and the like, which no rule is in; `document` for all of it |
 // | a rule, a status, a limit | `state`: pure; `guard`, `claim`, `rank`, `parts`, `reviewing`, `graph`, `deadline`, `room`, `limit`, and `apply` for what events mean |
-// | a kind of event, or a field in one or in the state file | `state::event`, with a line in `NEWER`; `state::level` has the rules, `needed` in it applies them; `participant::living` what each process knows |
+// | a kind of event, or a field in one or in the state file | `state::event`, with a line in `state::level::newer`; `level` has the rules, `needed` in it applies them; `participant::living` what each process knows |
 // | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname` |
 // | messages and file reservations | `state::inbox`, `state::holding` with `pattern`; `cli::guard` for hooks |
 // | what a tool takes, decides or answers | its file in `ops`; a new one is one file and one line in the list |

@@ -21,7 +21,7 @@ use super::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId,
     WorkflowId,
 };
-use super::level::{self, Newer};
+pub use super::level::newer::{NEWER, REVIEW, TEXT, VERSION};
 use super::message::Message;
 use super::plan::kept::KeptText;
 use super::reservation::Reservation;
@@ -32,119 +32,6 @@ use super::snapshot::SnapshotName;
 use super::task::{AttemptError, Context, Place, Planned, Task, TaskResult, TaskStatus};
 use super::time::Timestamp;
 use super::workflow::{Budget, Checkpoint, Spent};
-
-/// Highest level of event that this build reads and writes.
-pub const VERSION: u32 = level::newest(NEWER);
-
-/// Kinds, fields and values that came after level 1, with their level; [`level`] says when a line
-/// is due. A test fails for each that has none.
-pub const NEWER: &[Newer] = &[
-    Newer::new("agent_waits", "", 2),
-    Newer::new("agent_seen", "waited", 2),
-    Newer::new("state", "agents.*.waiting", 2),
-    Newer::new("tasks_created", "tasks.estimated_minutes", 3),
-    Newer::new("task_updated", "change.estimated_minutes", 3),
-    Newer::new("plan_imported", "created.estimated_minutes", 3),
-    Newer::new("plan_imported", "changed.estimated_minutes", 3),
-    Newer::new("plan_imported", "brought", 3),
-    Newer::new("plan_imported", "plan.metadata", 3),
-    Newer::new("state", "plans.metadata", 3),
-    Newer::new("state_edited", "tasks.estimated_minutes", 3),
-    Newer::new("run_created", "run.estimated_minutes", 3),
-    Newer::new("state", "tasks.estimated_minutes", 3),
-    Newer::new("plan_imported", "leaving", 3),
-    Newer::new("plan_imported", "reworded", 3),
-    Newer::new("plan_imported", "changed.what=called_off", 3),
-    Newer::new("plan_imported", "created.planned.off", 3),
-    Newer::new("plan_imported", "created.planned.pending", 3),
-    Newer::new("plan_imported", "changed.planned.off", 3),
-    Newer::new("plan_imported", "changed.planned.pending", 3),
-    Newer::new("tasks_created", "tasks.planned.off", 3),
-    Newer::new("tasks_created", "tasks.planned.pending", 3),
-    Newer::new("run_created", "run.planned.off", 3),
-    Newer::new("run_created", "run.planned.pending", 3),
-    Newer::new("state", "tasks.planned.off", 3),
-    Newer::new("state", "tasks.planned.pending", 3),
-    Newer::new("state", "tasks.left_plan.off", 3),
-    Newer::new("state", "tasks.left_plan.pending", 3),
-    Newer::new("plan_imported", "changed.planned.source", 3),
-    Newer::new("plan_imported", "created.planned.source", 3),
-    Newer::new("run_created", "run.planned.source", 3),
-    Newer::new("state", "tasks.left_plan.source", 3),
-    Newer::new("state", "tasks.planned.source", 3),
-    Newer::new("tasks_created", "tasks.planned.source", 3),
-    Newer::new("plan_imported", "text", TEXT),
-    Newer::new("plan_imported", "created.planned.beside", 3),
-    Newer::new("plan_imported", "changed.planned.beside", 3),
-    Newer::new("tasks_created", "tasks.planned.beside", 3),
-    Newer::new("run_created", "run.planned.beside", 3),
-    Newer::new("state", "tasks.planned.beside", 3),
-    Newer::new("state", "tasks.left_plan.beside", 3),
-    Newer::new("plan_imported", "created.planned.plan", 3),
-    Newer::new("plan_imported", "changed.planned.plan", 3),
-    Newer::new("tasks_created", "tasks.planned.plan", 3),
-    Newer::new("run_created", "run.planned.plan", 3),
-    Newer::new("state", "tasks.planned.plan", 3),
-    Newer::new("state", "tasks.left_plan.plan", 3),
-    Newer::new("plan_imported", "plan.name", 3),
-    Newer::new("state", "plans.name", 3),
-    Newer::new("plan_imported", "plan.was", 3),
-    Newer::new("state", "plans.was", 3),
-    Newer::new("plan_imported", "plan.parallel", 3),
-    Newer::new("state", "plans.parallel", 3),
-    Newer::new("plan_imported", "plan.removed", 3),
-    Newer::new("state", "plans.removed", 3),
-    Newer::new("message_sent", "message.question", 4),
-    Newer::new("message_sent", "message.options", 4),
-    Newer::new("state", "messages.question", 4),
-    Newer::new("state", "messages.options", 4),
-    Newer::new("state", "questions", 4),
-    Newer::new("stubs_dropped", "", 4),
-    Newer::new("stubs_recalled", "", 4),
-    Newer::new("state", "dropped_stubs", 4),
-    Newer::new("purged", "", 4),
-    Newer::new("tasks_retired", "parents", 4),
-    Newer::new("state", "retired.*.parent", 4),
-    Newer::new("artifact_attached", "artifact.earlier", 4),
-    Newer::new("state", "tasks.artifacts.earlier", 4),
-    Newer::new("completed", "review", REVIEW),
-    Newer::new("reviewed", "", REVIEW),
-    Newer::new("tasks_created", "tasks.review", REVIEW),
-    Newer::new("task_updated", "change.review", REVIEW),
-    Newer::new("plan_imported", "created.review", REVIEW),
-    Newer::new("plan_imported", "changed.review", REVIEW),
-    Newer::new("plan_imported", "plan.review", REVIEW),
-    Newer::new("state", "plans.review", REVIEW),
-    Newer::new("state", "tasks.review", REVIEW),
-    Newer::new("state", "tasks.status=review", REVIEW),
-    Newer::new("state", "tasks.attempts.reviewed", REVIEW),
-    Newer::new("state", "tasks.attempts.outcome=rejected", REVIEW),
-    Newer::new("state", "retired.*.status=review", REVIEW),
-    Newer::new("state_edited", "tasks.review", REVIEW),
-    Newer::new("tasks_created", "tasks.status=review", REVIEW),
-    Newer::new("plan_imported", "created.status=review", REVIEW),
-    Newer::new("plan_imported", "changed.becomes=review", REVIEW),
-    Newer::new("run_created", "run.review", REVIEW),
-    Newer::new("run_created", "run.status=review", REVIEW),
-    Newer::new("agents_paused", "", 5),
-    Newer::new("agents_resumed", "", 5),
-    Newer::new("state", "agents.*.paused", 5),
-    Newer::new("task_kept", "", 5),
-    Newer::new("task_opened", "", 5),
-    Newer::new("state", "tasks.kept_for", 5),
-    Newer::new("board_created", "numbered", 5),
-    Newer::new("tasks_numbered", "", 5),
-    Newer::new("stubs_recalled", "stubs.*.number", 5),
-    Newer::new("state", "tasks.number", 5),
-    Newer::new("state", "retired.*.number", 5),
-    Newer::new("state", "next_number", 5),
-];
-
-/// Level of builds that keep the text of an imported plan.
-pub const TEXT: u32 = 3;
-
-/// Level of builds that know of reviews.
-pub const REVIEW: u32 = 5;
 
 /// Kinds of events, in the order of their definition.
 pub const KINDS: [&str; 55] = [

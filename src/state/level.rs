@@ -22,6 +22,7 @@
 //! refused while a process lives that knows less, naming it; see [`Older`]. What time brings waits.
 
 mod needed;
+pub mod newer;
 
 use std::fmt;
 
