@@ -19,7 +19,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 8] = [
         "Steer",
         &[
             "edit", "answer", "assign", "pause", "resume", "stop", "cancel", "approve", "reject",
-            "retry", "reset",
+            "retry", "reset", "undo",
         ],
     ),
     ("Work", &["claim", "start", "heartbeat", "complete", "fail", "release", "checkpoint"]),

@@ -77,7 +77,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     }
     warning.into_iter().for_each(|warning| reply["warning"] = warning);
     session.show(&reply, |page| {
-        events.iter().for_each(|event| watch::line::write(page, event, &names));
+        events.iter().for_each(|event| watch::line::write_numbered(page, event, &names));
         if events.is_empty() {
             page.line("nothing");
         }

@@ -15,7 +15,7 @@ use super::{
     completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, forget, guard,
     heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan, purge, release,
     reset, restore, results, resume, retry, review, runs, serve, show, snapshot, start, state,
-    status, stop, story, tasks, token, tree, watch, web, work,
+    status, stop, story, tasks, token, tree, undo, watch, web, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -149,6 +149,9 @@ pub(super) enum Command {
     Assign(assign::Arguments),
     /// Ask an agent to stop what it does
     Stop(stop::Arguments),
+    /// Take back what your last command changed, as far as it still stands
+    #[command(aliases = ["revert", "rollback"])]
+    Undo(undo::Arguments),
     /// Run a command for each task: claim, run, retry, complete
     Work(work::Arguments),
     /// Run one command for `callboard work`, which starts this process

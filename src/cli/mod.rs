@@ -72,6 +72,7 @@ mod target;
 mod tasks;
 mod token;
 mod tree;
+mod undo;
 mod watch;
 mod web;
 mod wording;
@@ -227,6 +228,7 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Fail(arguments) => fail::run(session, arguments),
         Command::Release(arguments) => release::run(session, arguments),
         Command::Cancel(arguments) => cancel::run(session, arguments),
+        Command::Undo(arguments) => undo::run(session, arguments),
         Command::Retry(arguments) => retry::run(session, arguments),
         Command::Approve(arguments) => review::approve(session, arguments),
         Command::Reject(arguments) => review::reject(session, arguments),

@@ -73,7 +73,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     reply["events"] = events.into();
     session.show(&reply, |page| {
         let events = reply["events"].as_array().map(Vec::as_slice).unwrap_or_default();
-        events.iter().for_each(|event| watch::line::write(page, event, &names));
+        events.iter().for_each(|event| watch::line::write_numbered(page, event, &names));
         if events.is_empty() {
             page.line("nothing");
         }

@@ -155,7 +155,10 @@ impl Subject {
             Self::MasterPlan => {
                 matches!(
                     event,
-                    Event::PlanSet { .. } | Event::PlanImported { .. } | Event::StateEdited { .. }
+                    Event::PlanSet { .. }
+                        | Event::PlanImported { .. }
+                        | Event::StateEdited { .. }
+                        | Event::CommandUndone { .. }
                 )
             }
             Self::Agents => {
@@ -192,6 +195,7 @@ pub fn is_list_changed_by(recorded: &Recorded) -> bool {
             | Event::TasksCreated { .. }
             | Event::TaskUpdated { .. }
             | Event::StateEdited { .. }
+            | Event::CommandUndone { .. }
             | Event::StateRestored { .. }
             | Event::Purged { .. }
             | Event::PlanImported { .. }

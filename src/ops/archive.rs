@@ -8,6 +8,7 @@ use crate::state::document::Document;
 use crate::state::id::TaskId;
 use crate::state::refusal::Refusal;
 use crate::state::snapshot::{Listed, Occasion, SnapshotName, Verification};
+use crate::state::undo::Command;
 
 /// Earlier states, for the few operations that need them. Slow, unlike everything else that an
 /// operation may use.
@@ -23,6 +24,9 @@ pub trait Archive {
     fn newest_sound(&self) -> Result<(SnapshotName, Document), Refusal>;
     /// The state after event `seq`.
     fn at(&self, seq: u64) -> Result<Document, Refusal>;
+    /// The command that event `seq` is of: the events beside it by the same actor and process at the
+    /// same time.
+    fn command(&self, seq: u64) -> Result<Command, Refusal>;
     /// Takes a snapshot of the present state; it is durable when this returns.
     fn take(&self, occasion: Occasion, label: Option<String>) -> Result<Listed, Refusal>;
     fn verify(&self) -> Result<Verification, Refusal>;
@@ -48,6 +52,7 @@ pub enum Fetched {
     Pair(Box<Document>, Box<Document>),
     Bundles(bundle::Told),
     Artifact(Artifact),
+    Command(Box<Command>),
     /// An earlier state and the snapshot taken of the present one. `snapshot` is `None` if the
     /// state came from the journal.
     Earlier {

@@ -101,6 +101,7 @@ mod task_filter;
 mod telling;
 mod typed;
 mod understand;
+pub mod undo;
 pub mod update_run;
 pub mod update_task;
 pub mod verify_bundles;
@@ -202,6 +203,7 @@ pub(crate) use typed::{Typed, typed};
 pub(crate) use understand::near;
 #[doc(hidden)]
 pub use understand::{Understood, understand};
+pub use undo::Undo;
 pub use update_run::UpdateRun;
 pub use update_task::UpdateTask;
 pub use verify_bundles::VerifyBundles;
@@ -245,6 +247,7 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<HealthCheck>(),
         Entry::of::<PauseBoard>(),
         Entry::of::<ResumeBoard>(),
+        Entry::of::<Undo>(),
         Entry::of::<AssignTask>(),
         Entry::of::<StopAgent>(),
         Entry::of::<ForgetAgent>(),

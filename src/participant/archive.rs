@@ -13,11 +13,14 @@ use crate::state::State;
 use crate::state::artifact::{Artifact, Source};
 use crate::state::bundle::{Asked, Told};
 use crate::state::document::Document;
+use crate::state::event::Recorded;
 use crate::state::id::TaskId;
+use crate::state::limit::BATCH;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
 use crate::state::snapshot::{Listed, Occasion, SnapshotName, Verification};
 use crate::state::time::Timestamp;
+use crate::state::undo::Command;
 
 /// Most events that are read from the journal at once.
 const READ_AT_ONCE: u64 = 4_096;
@@ -134,6 +137,15 @@ impl Archive for BoardArchive {
         }
     }
 
+    fn command(&self, seq: u64) -> Result<Command, Refusal> {
+        let head = self.present.seq();
+        if seq == 0 || seq > head {
+            return Err(Refusal::NotInThePast { seq, head });
+        }
+        command(&self.dir, seq)
+            .map_err(|error| Refusal::HistoryUnread { detail: error.to_string() })
+    }
+
     fn take(&self, occasion: Occasion, label: Option<String>) -> Result<Listed, Refusal> {
         let taken = self.taken(occasion, label);
         let taken = snapshot::take(&self.dir, &self.present, taken, self.retention, |_| false)
@@ -178,6 +190,34 @@ pub fn state_at(dir: &Path, seq: u64) -> Result<State, BoardError> {
     let mut state = nearest(dir, &journal, seq)?.unwrap_or_default();
     replay(&mut state, &journal, seq)?;
     Ok(state)
+}
+
+/// The command that event `seq` is of.
+fn command(dir: &Path, seq: u64) -> Result<Command, BoardError> {
+    let journal = SqliteJournal::open(dir)?;
+    let from = seq.saturating_sub(BATCH.max as u64).max(journal.base() + 1);
+    let near = journal.read_from(from - 1, 2 * BATCH.max + 1)?;
+    let place = near.iter().position(|recorded| recorded.seq == seq);
+    let place = place.ok_or(BoardError::NotInThePast {
+        seq,
+        first: journal.base() + 1,
+        head: journal.head()?,
+    })?;
+    let own = &near[place];
+    let is_of = |other: &&Recorded| {
+        other.participant == own.participant && other.at == own.at && other.actor == own.actor
+    };
+    let before = near[..place].iter().rev().take_while(is_of).count();
+    let after = near[place..].iter().take_while(is_of).count();
+    let events = near[place - before..place + after].to_vec();
+    let first = events[0].seq;
+    let mut state = if first == 1 { State::new() } else { state_at(dir, first - 1)? };
+    let before = state.clone();
+    for recorded in &events {
+        state.apply(recorded)?;
+        state.settle();
+    }
+    Ok(Command { before, after: state, events })
 }
 
 /// Applies the journal's events up to `seq`.

@@ -404,7 +404,8 @@ impl State {
                     })?;
                 }
             }
-            Event::StateEdited { goal, master_plan, tasks, .. } => {
+            Event::StateEdited { goal, master_plan, tasks, .. }
+            | Event::CommandUndone { goal, master_plan, tasks, .. } => {
                 self.edit_board(|board| {
                     board.goal = goal.as_deref().map_or_else(|| Arc::clone(&board.goal), Arc::from);
                     board.master_plan = master_plan

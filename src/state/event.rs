@@ -34,7 +34,7 @@ use super::time::Timestamp;
 use super::workflow::{Budget, Checkpoint, Spent};
 
 /// Kinds of events, in the order of their definition.
-pub const KINDS: [&str; 55] = [
+pub const KINDS: [&str; 56] = [
     "board_created",
     "imported",
     "plan_set",
@@ -90,6 +90,7 @@ pub const KINDS: [&str; 55] = [
     "tasks_numbered",
     "purged",
     "reviewed",
+    "command_undone",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -452,6 +453,18 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         comment: Option<String>,
     },
+    /// What the command of the events from `first` to `last` changed was taken back: fields by this
+    /// event, all else by those before it in its batch.
+    CommandUndone {
+        first: u64,
+        last: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        goal: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        master_plan: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<EditedTask>,
+    },
 }
 
 /// What is new about a workflow.
@@ -728,6 +741,7 @@ impl Event {
             Self::TasksNumbered {} => "tasks_numbered",
             Self::Purged { .. } => "purged",
             Self::Reviewed { .. } => "reviewed",
+            Self::CommandUndone { .. } => "command_undone",
         }
     }
 
@@ -756,7 +770,9 @@ impl Event {
                     saved.checkpoint.as_ref().and_then(|(_, one)| one.task.as_ref());
                 of_checkpoint.or(saved.kept.as_ref().map(|(task, _)| task)).into_iter().collect()
             }
-            Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
+            Self::StateEdited { tasks, .. } | Self::CommandUndone { tasks, .. } => {
+                tasks.iter().map(|edited| &edited.task).collect()
+            }
             Self::TaskUpdated { task, .. }
             | Self::TaskKept { task, .. }
             | Self::TaskOpened { task }
@@ -806,7 +822,7 @@ mod tests {
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},
             "run": {"id": "r", "description": "d", "priority": 5, "max_attempts": 3}, "run_id": "r", "runs": [],
-            "approved": true, "until": "2026-03-01T12:00:00.000Z", "for": "permission", "stubs": {},
+            "approved": true, "first": 1, "last": 1, "until": "2026-03-01T12:00:00.000Z", "for": "permission", "stubs": {},
         });
         for kind in KINDS {
             let mut event = all.clone();

@@ -81,6 +81,7 @@ pub mod stored;
 mod table;
 pub mod task;
 pub mod time;
+pub mod undo;
 pub mod workflow;
 
 use std::collections::BTreeSet;

@@ -273,6 +273,8 @@ pub enum Refusal {
     NoSnapshot,
     #[error("event {seq} is not in the past: the newest is {head}")]
     NotInThePast { seq: u64, head: u64 },
+    #[error("nothing of events {first} to {last} can be undone: {}", left_of(left))]
+    NothingToUndo { first: u64, last: u64, left: Vec<String> },
     #[error("give either snapshot or seq, so that it is clear what to restore")]
     RestoreWhat,
     #[error(
@@ -770,4 +772,14 @@ fn named_plans(plans: &[String]) -> String {
             plans.iter().take(10).map(|plan| format!("`{plan}`")).collect::<Vec<_>>().join(", ")
         ),
     }
+}
+/// Why nothing is undone, in one text.
+fn left_of(left: &[String]) -> String {
+    if left.is_empty() {
+        return "everything is as it was before them".to_owned();
+    }
+    const NAMED: usize = 5;
+    let more = left.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    format!("{}{more}", left[..left.len().min(NAMED)].join("; "))
 }

@@ -35,8 +35,7 @@ pub fn latest(state: &State, events: &[Value]) -> Vec<Latest> {
     for recorded in events.iter().filter_map(|event| Recorded::deserialize(event).ok()) {
         names.note(&recorded);
         for id in recorded.event.tasks() {
-            let title = state.task(id).map(|task| task.headline().to_owned());
-            names.set_title(id, recorded.seq, title);
+            names.set_task(id, recorded.seq, state.task(id).map(AsRef::as_ref));
         }
     }
     let told = events.iter().filter(|event| !is_noise(event, &names));

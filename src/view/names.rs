@@ -7,12 +7,15 @@ use serde_json::{Map, Value};
 
 use crate::state::event::{Event, NewTask, Recorded};
 use crate::state::id::{AgentId, ParticipantId, TaskId};
+use crate::state::task::Task;
 
 #[derive(Default)]
 pub struct Names {
     /// Titles, each with the event that it is known from; none for a task that the board does not
     /// know any more.
     titles: HashMap<TaskId, (u64, Option<String>)>,
+    /// Numbers of the tasks that were looked up; none for a task that has no number.
+    numbers: HashMap<TaskId, Option<u64>>,
     through: HashMap<ParticipantId, Vec<AgentId>>,
     before: HashMap<u64, Map<String, Value>>,
 }
@@ -39,15 +42,24 @@ impl Names {
         }
     }
 
+    /// Takes what the board says of a task that event `seq` names; none if it has no such task. A
+    /// title that an event told stays.
+    pub fn set_task(&mut self, id: &TaskId, seq: u64, task: Option<&Task>) {
+        self.numbers.insert(id.clone(), task.and_then(|task| task.number));
+        if !self.titles.contains_key(id) {
+            self.set_title(id, seq, task.map(|task| task.headline().to_owned()));
+        }
+    }
+
     /// Events may come newest first: an older one does not replace what a newer one said.
-    pub fn set_title(&mut self, id: &TaskId, seq: u64, title: Option<String>) {
+    fn set_title(&mut self, id: &TaskId, seq: u64, title: Option<String>) {
         if self.titles.get(id).is_none_or(|(known, _)| *known <= seq) {
             self.titles.insert(id.clone(), (seq, title));
         }
     }
 
     pub fn knows(&self, task: &TaskId) -> bool {
-        self.titles.contains_key(task)
+        self.numbers.contains_key(task)
     }
 
     pub fn has_agents_of(&self, participant: &ParticipantId) -> bool {
@@ -57,6 +69,10 @@ impl Names {
     /// Sets the old values of the fields that event `seq` changed.
     pub fn set_before(&mut self, seq: u64, old: Map<String, Value>) {
         self.before.insert(seq, old);
+    }
+
+    pub(super) fn number(&self, id: &TaskId) -> Option<u64> {
+        *self.numbers.get(id)?
     }
 
     pub(super) fn title(&self, id: &TaskId) -> Option<&str> {

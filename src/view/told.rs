@@ -14,7 +14,7 @@ use crate::state::id::{AgentId, ParticipantId, TaskId};
 use crate::state::task::Place;
 
 /// Most tasks that one line names.
-const NAMED: usize = 5;
+pub const NAMED: usize = 5;
 /// Widest title in a line, in columns, and widest text of a field that was changed.
 const TITLE: usize = 60;
 /// Kinds of events that say nothing of the work.
@@ -212,9 +212,9 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
             ("resumed", Tone::Good, agents)
         }
         Event::TaskKept { task, agent, .. } => {
-            ("assigned", Tone::Busy, format!("{task} to {agent}"))
+            ("assigned", Tone::Busy, format!("{} to {agent}", named_task(task, names)))
         }
-        Event::TaskOpened { task } => ("opened", Tone::Plain, format!("{task} to all agents")),
+        Event::TaskOpened { task } => ("opened", Tone::Plain, format!("{} to all agents", named_task(task, names))),
         Event::TasksNumbered {} => ("numbered", Tone::Plain, "all tasks".to_owned()),
         Event::StubsDropped { stubs } => {
             ("archived", Tone::Over, format!("{} tasks that retired long ago", stubs.len()))
@@ -245,21 +245,24 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
             ("paused", Tone::Busy, format!("all claims{reason}"))
         }
         Event::Resumed {} => ("resumed", Tone::Good, "claims are allowed".to_owned()),
-        Event::StateEdited { goal, master_plan, tasks, .. } => {
+        Event::StateEdited { goal, master_plan, tasks, .. }
+        | Event::CommandUndone { goal, master_plan, tasks, .. } => {
             let fields = [("goal", goal.is_some()), ("master_plan", master_plan.is_some())];
             let fields =
                 fields.into_iter().filter(|(_, is_new)| *is_new).map(|(name, _)| name.to_owned());
             let tasks = tasks.iter().take(NAMED).map(|one| {
                 format!("{}{}", named_task(&one.task, names), changed(&one.change, None))
             });
-            (
-                "edited",
-                Tone::Busy,
-                format!(
-                    "the state file by hand: {}",
-                    fields.chain(tasks).collect::<Vec<_>>().join("; ")
-                ),
-            )
+            let changes = fields.chain(tasks).collect::<Vec<_>>().join("; ");
+            match &recorded.event {
+                Event::CommandUndone { first, last, .. } => {
+                    let colon = if changes.is_empty() { "" } else { ": " };
+                    let range =
+                        if first == last { format!("{first}") } else { format!("{first} to {last}") };
+                    ("undid", Tone::Busy, format!("event {range}{colon}{changes}"))
+                }
+                _ => ("edited", Tone::Busy, format!("the state file by hand: {changes}")),
+            }
         }
         Event::PlanImported { plan, created, changed, removed, leaving, .. } => (
             "planned",
@@ -330,9 +333,10 @@ fn added(tasks: &[NewTask], names: &Names) -> String {
 
 /// The task's id, and its title if that is known.
 fn named_task(task: &TaskId, names: &Names) -> String {
+    let name = names.number(task).map_or_else(|| task.to_string(), |number| format!("#{number}"));
     match names.title(task).filter(|title| *title != task.as_str()) {
-        Some(title) => format!("{task} \"{}\"", cut(title, TITLE)),
-        None => task.to_string(),
+        Some(title) => format!("{name} \"{}\"", cut(title, TITLE)),
+        None => name,
     }
 }
 

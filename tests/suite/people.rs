@@ -130,10 +130,10 @@ fn watch_tells_what_happens_in_one_line_each() {
     says(&board, &["pause", "--reason", "lunch"]);
     let expected = [
         "- made the board",
-        "human added a \"what is to be done\"",
+        "human added #1 \"what is to be done\"",
         "w registered w as worker",
-        "w claimed a \"what is to be done\", attempt 1",
-        "w completed a \"what is to be done\": what was done",
+        "w claimed #1 \"what is to be done\", attempt 1",
+        "w completed #1 \"what is to be done\": what was done",
         "human paused all claims: lunch",
     ];
     for rest in expected {
@@ -837,7 +837,7 @@ fn watch_over_a_server_filters_and_ends_with_its_reader() {
     let filtered = Running::start(
         command.args(["watch", "--since", "0", "--task", "b", "--kind", "claimed", "--by", "v"]),
     );
-    contains(&filtered.line(), &["v claimed b \"what is to be done\", attempt 1"]);
+    contains(&filtered.line(), &["v claimed #2 \"what is to be done\", attempt 1"]);
     let mut command = server.command(&elsewhere);
     let mut child =
         command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();

@@ -16,6 +16,7 @@ mod past;
 mod reviews;
 mod several_plans;
 mod steering;
+mod undo;
 
 use callboard::ops::Fetched;
 use callboard::state::policy::Policy;

@@ -234,13 +234,13 @@ fn history_says_titles_and_what_was_before_and_leaves_noise_out() {
     contains(
         &text,
         &[
-            "changed next \"Another\": title Title of next → Another, priority 5 → 1",
-            "a1 claimed work \"Title of work\", attempt 1",
-            "failed bad \"Title of bad\": no docs/book",
+            "changed #4 \"Another\": title Title of next → Another, priority 5 → 1",
+            "a1 claimed #2 \"Title of work\", attempt 1",
+            "failed #1 \"Title of bad\": no docs/book",
         ],
     );
     let utc = shown(&board, 200, &["history", "--utc", "--limit", "1"]);
-    assert_eq!(utc.get(19..21), Some("Z "), "{utc}");
+    assert_eq!(utc.get(25..27), Some("Z "), "{utc}");
     let mut command = board.command();
     command.args(["history", "--limit", "1"]).env("TZ", "Asia/Tokyo");
     let tokyo = board.finish(&mut command).stdout;

@@ -63,7 +63,7 @@ fn every_command_takes_every_name_of_a_task() {
     for (words, part) in [
         (&["explain", "#1"][..], "lexer-a"),
         (&["artifact", "list", "1"], "no artifacts"),
-        (&["history", "--task", "1", "--kind", "tasks_created"], "lexer-a"),
+        (&["history", "--task", "1", "--kind", "tasks_created"], "added #1 \"Write the lexer\""),
         (&["heartbeat", "--task", "2", "--agent", "bob", "--note", "half"], "task-7f3kab"),
         (&["start", "2", "--agent", "bob"], "started #2 Write the AST"),
         (&["discoveries", "add", "d", "--task", "7f3k", "--agent", "bob"], ""),
@@ -268,4 +268,25 @@ fn shells_are_offered_tasks_with_titles_and_agents() {
     }
     let elsewhere = Board::new();
     assert_eq!(says(&elsewhere, &["__complete", "bash", "callboard", "show", ""]), "");
+}
+
+#[test]
+fn undo_takes_back_the_last_command_and_then_the_one_before() {
+    let board = board();
+    says(&board, &["edit", "1", "--priority", "1"]);
+    says(&board, &["cancel", "1"]);
+    let said = says(&board, &["undo"]);
+    contains(&said, &["made available #1 \"Write the lexer\"", "undid event"]);
+    assert_eq!(json_of(&board, &["show", "1"])["task"]["status"], "available");
+    contains(&says(&board, &["undo"]), &["#1 \"Write the lexer\": priority → 5"]);
+    assert_eq!(json_of(&board, &["show", "1"])["task"]["priority"], 5);
+    // What comes before that are creations, of which bob has taken one.
+    contains(&says(&board, &["undo"]), &["cancelled", "#3"]);
+    fails(&board, &["undo"], REFUSED, &["task-7f3kab is claimed by now"]);
+    fails(&board, &["undo", "9999"], REFUSED, &["event 9999 is not in the past"]);
+    let added = says(&board, &["history", "--kind", "tasks_created", "--task", "1"]);
+    let seq = added.split_whitespace().next().unwrap_or_default();
+    contains(&says(&board, &["undo", seq]), &["cancelled", "#1"]);
+    let refused = board.finish(board.command().args(["--agent", "bob", "undo"]));
+    contains(&refused.stderr, &["leader"]);
 }

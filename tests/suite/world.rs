@@ -144,6 +144,11 @@ impl World {
         self
     }
 
+    /// The events after event `seq`.
+    pub(crate) fn since(&self, seq: u64) -> Vec<Recorded> {
+        self.past.0.iter().filter(|recorded| recorded.seq > seq).cloned().collect()
+    }
+
     /// The world with a task of this id.
     pub(crate) fn task(self, id: &str) -> Self {
         self.task_with(id, json!({}))

@@ -6,10 +6,19 @@ use crate::cli::print::{Page, text};
 use crate::state::time::Timestamp;
 use crate::view::Names;
 
+/// Writes the event behind its number, by which `undo` and `--before` take it.
+pub(crate) fn write_numbered(page: &mut Page, event: &Value, names: &Names) {
+    write_behind(&format!("{:>5} ", text(&event["seq"])), page, event, names);
+}
+
 pub(crate) fn write(page: &mut Page, event: &Value, names: &Names) {
+    write_behind("", page, event, names);
+}
+
+fn write_behind(before: &str, page: &mut Page, event: &Value, names: &Names) {
     let told = names.told(event);
     // No one acts when a lease expires.
     let actor = event["actor"].as_str().unwrap_or("-");
     let at = Timestamp::of_text(&text(&event["at"])).map(|at| page.stamp(at)).unwrap_or_default();
-    page.wrapped(&format!("{at} {actor}"), told.word, told.tone, &told.text);
+    page.wrapped(&format!("{before}{at} {actor}"), told.word, told.tone, &told.text);
 }

@@ -9,7 +9,7 @@ use crate::cli::board::Board;
 use crate::state::event::{Event, Recorded, TaskChange};
 use crate::state::id::{ParticipantId, TaskId};
 use crate::state::task::Task;
-use crate::view::Names;
+use crate::view::{NAMED, Names};
 
 /// Events before the end of a process among which its agents are looked for.
 const LOOKED_AT: usize = 200;
@@ -22,10 +22,10 @@ impl Names {
         for event in events {
             let Ok(recorded) = Recorded::deserialize(event) else { continue };
             self.note(&recorded);
-            let unknown: HashSet<&TaskId> = recorded.event.tasks().into_iter().collect();
-            for id in unknown.into_iter().filter(|id| !self.knows(id)).collect::<Vec<_>>() {
-                let title = title(board, id).await;
-                self.set_title(id, recorded.seq, title);
+            let told: HashSet<&TaskId> = recorded.event.tasks().into_iter().take(NAMED).collect();
+            for id in told.into_iter().filter(|id| !self.knows(id)).collect::<Vec<_>>() {
+                let task = task(board, id).await;
+                self.set_task(id, recorded.seq, task.as_ref());
             }
             match &recorded.event {
                 Event::ParticipantGone { participant, .. } => {
@@ -55,10 +55,9 @@ impl Names {
     }
 }
 
-async fn title(board: &Board, id: &TaskId) -> Option<String> {
+async fn task(board: &Board, id: &TaskId) -> Option<Task> {
     let reply = board.call("get_task", json!({"task_id": id})).await.ok()?;
-    let task = Task::deserialize(&reply["task"]).ok()?;
-    Some(task.headline().to_owned())
+    Task::deserialize(&reply["task"]).ok()
 }
 
 /// What the changed fields of a task were before event `seq`, as the events before tell it.

@@ -107,6 +107,7 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "tasks.number", 5),
     Newer::new("state", "retired.*.number", 5),
     Newer::new("state", "next_number", 5),
+    Newer::new("command_undone", "", 5),
 ];
 
 /// Level of builds that keep the text of an imported plan.
