@@ -12,7 +12,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 8] = [
         "See",
         &[
             "status", "tasks", "tree", "agents", "show", "log", "diff", "results", "explain",
-            "watch", "history", "runs", "run", "sessions", "state",
+            "watch", "history", "report", "runs", "run", "sessions", "state",
         ],
     ),
     (

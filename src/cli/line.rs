@@ -12,10 +12,7 @@ use serde_json::Value;
 use super::help::laid_out;
 use super::{
     add, artifact, assign, backup, bench, bundle, call, cancel, checkpoint, claim, complete,
-    completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, forget, guard,
-    heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan, purge, release,
-    reset, restore, results, resume, retry, review, runs, serve, show, snapshot, start, state,
-    status, stop, story, tasks, token, tree, undo, watch, web, work,
+    completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, figures, forget, guard, heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan, purge, release, reset, restore, results, resume, retry, review, runs, serve, show, snapshot, start, state, status, stop, story, tasks, token, tree, undo, watch, web, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -122,6 +119,9 @@ pub(super) enum Command {
     Log(story::Arguments),
     /// Show what git says of the work on a task
     Diff(diff::Arguments),
+    /// Show in figures how the work went: done per hour, durations, waiting, tries
+    #[command(aliases = ["stats", "metrics"])]
+    Report(figures::Arguments),
     /// List the results of tasks that have ended, or show some whole
     #[command(alias = "result")]
     Results(results::Arguments),

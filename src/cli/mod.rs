@@ -24,6 +24,7 @@ mod edit;
 mod exchange;
 mod explain;
 mod fail;
+mod figures;
 mod forget;
 mod grounds;
 mod guard;
@@ -228,6 +229,7 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Fail(arguments) => fail::run(session, arguments),
         Command::Release(arguments) => release::run(session, arguments),
         Command::Cancel(arguments) => cancel::run(session, arguments),
+        Command::Report(arguments) => figures::run(session, arguments),
         Command::Undo(arguments) => undo::run(session, arguments),
         Command::Retry(arguments) => retry::run(session, arguments),
         Command::Approve(arguments) => review::approve(session, arguments),

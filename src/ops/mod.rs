@@ -43,6 +43,7 @@ pub mod get_discoveries;
 pub mod get_history;
 pub mod get_master_plan;
 pub mod get_messages;
+pub mod get_report;
 pub mod get_results;
 pub mod get_run;
 pub mod get_session;
@@ -146,6 +147,7 @@ pub use get_discoveries::GetDiscoveries;
 pub use get_history::GetHistory;
 pub use get_master_plan::GetMasterPlan;
 pub use get_messages::GetMessages;
+pub use get_report::GetReport;
 pub use get_results::GetResults;
 pub use get_run::GetRun;
 pub use get_session::GetSession;
@@ -232,6 +234,7 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<CreateTasksBatch>(),
         Entry::of::<GetStatus>(),
         Entry::of::<GetBoard>(),
+        Entry::of::<GetReport>(),
         Entry::of::<GetAllTasks>(),
         Entry::of::<GetResults>(),
         Entry::of::<GetDiscoveries>(),

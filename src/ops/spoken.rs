@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{AgentArgument, Entry, Reader, find};
 
 /// Operations that have a command of their own; the others are reached by `callboard call`.
-const COMMANDS: [(&str, &str); 56] = [
+const COMMANDS: [(&str, &str); 58] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -29,6 +29,8 @@ const COMMANDS: [(&str, &str); 56] = [
     ("forget_agent", "agents forget"),
     ("get_status", "status"),
     ("get_board", "status"),
+    ("get_report", "report"),
+    ("undo", "undo"),
     ("get_agents", "agents"),
     ("add_discovery", "discoveries add"),
     ("get_discoveries", "discoveries"),

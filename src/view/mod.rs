@@ -12,6 +12,7 @@ mod latest;
 mod names;
 mod pace;
 mod parts;
+pub mod report;
 mod sorted;
 pub(crate) mod told;
 mod tone;
@@ -30,7 +31,7 @@ pub use latest::{Latest, latest};
 pub use names::Names;
 pub use pace::{Head, Pace};
 pub use parts::PlanPart;
-pub use told::{Told, is_noise};
+pub use told::{NAMED, Told, is_noise};
 pub use tone::Tone;
 pub use waits::{Remedy, Wait, WaitKind};
 
@@ -166,6 +167,10 @@ impl<T> Rows<T> {
 }
 
 fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+fn is_zero_of_many(number: &u64) -> bool {
     *number == 0
 }
 

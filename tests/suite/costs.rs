@@ -158,6 +158,7 @@ pub(crate) fn calls(operation: &str, last: &str) -> Option<Vec<Value>> {
         "get_master_plan" | "get_agents" | "health_check" | "list_plans" | "list_snapshots"
         | "list_bundles" | "list_runs" | "list_sessions" | "list_checkpoints" | "export_plan"
         | "diff_plans" | "verify_snapshots" | "verify_bundles" | "resume" => all(&[json!({})]),
+        "get_report" => all(&[json!({}), json!({"scope": "P1", "limit": 20})]),
         "undo" => all(&[json!({"seq": 1})]),
         "diff_snapshots" => all(&[json!({"from": "1"})]),
         "load_bundle" => all(&[json!({"scope": "all"})]),

@@ -18,6 +18,7 @@ mod edits;
 mod embedded;
 mod exchange;
 mod faults;
+mod figures;
 mod generated;
 mod growth;
 mod harness;

@@ -83,6 +83,7 @@ fn observers_read_and_change_nothing() {
     for read in [
         "get_status",
         "get_board",
+        "get_report",
         "get_all_tasks",
         "get_agents",
         "get_discoveries",
