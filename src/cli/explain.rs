@@ -5,6 +5,7 @@ use super::show::risen;
 use super::{Outcome, Session};
 use crate::ops;
 use crate::ops::explain_task::Params;
+use crate::state::task::TaskStatus;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -13,14 +14,20 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let task_id = session.task(&arguments.task)?.id.to_string();
+    let task = session.task(&arguments.task)?;
+    let task_id = task.id.to_string();
     let params = Params { task_id, agent: session.agent.clone() };
     let reply = session.ask::<ops::ExplainTask>(&params)?;
     let wording = &session.wording;
     session.show(reply.json(), |page| {
         let name = reply.path.as_ref().map(|path| format!("{path} ")).unwrap_or_default();
-        let task = format_args!("{name}{}: {}", reply.task, reply.title);
-        page.marked(reply.status.as_str(), Tone::of(reply.status), task);
+        // An open task says below what keeps it from being claimed.
+        let word = match reply.status {
+            TaskStatus::Available if reply.claimable => "ready",
+            TaskStatus::Available => "open",
+            other => other.as_str(),
+        };
+        page.marked(word, Tone::of(reply.status), format_args!("{name}{task}"));
         for reason in &reply.reasons {
             let why = page.in_local_time(&wording.in_commands(&reason.why));
             page.marked("not claimable:", Tone::Bad, why);

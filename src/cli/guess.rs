@@ -26,9 +26,9 @@ const GUESSES: &[(&[&str], &str)] = &[
         "`callboard tasks --ready` lists what comes next, `callboard --agent NAME claim` takes it",
     ),
     (&["blocked"], "`callboard tasks --blocked` lists what waits for other tasks"),
-    (&["failed", "errors"], "`callboard tasks --status failed` lists them; `callboard retry` too"),
+    (&["failed", "errors"], "`callboard tasks --failed` lists them; `callboard retry` too"),
     (
-        &["stats", "stat", "progress", "summary", "overview", "dashboard"],
+        &["stat", "progress", "summary", "overview", "dashboard"],
         "`callboard status` shows how far the board is; `callboard show TASK` is about one task",
     ),
     (

@@ -13,8 +13,10 @@ use crate::state::limit;
 use crate::view::{Names, is_noise};
 
 #[derive(clap::Args)]
-#[command(after_help = "With --agent ID, lists only what that agent did and what is about it.")]
 pub(super) struct Arguments {
+    /// List only what this agent did and what is about it; `human` is the person
+    #[arg(long, value_name = "AGENT")]
+    of: Option<String>,
     /// List only events of this task
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
@@ -45,7 +47,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     });
     let task_id = session.task_id(arguments.task.as_deref())?;
     let mut query = json!({
-        "task_id": task_id, "agent": session.agent, "kinds": arguments.kind, "since": time,
+        "task_id": task_id, "agent": arguments.of, "kinds": arguments.kind, "since": time,
         "before_seq": arguments.before,
     });
     let (board, runtime) = (session.board(Stay::Brief)?, runtime()?);

@@ -12,7 +12,10 @@ use serde_json::Value;
 use super::help::laid_out;
 use super::{
     add, artifact, assign, backup, bench, bundle, call, cancel, checkpoint, claim, complete,
-    completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, figures, forget, guard, heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan, purge, release, reset, restore, results, resume, retry, review, runs, serve, show, snapshot, start, state, status, stop, story, tasks, token, tree, undo, watch, web, work,
+    completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, figures,
+    forget, guard, heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan,
+    purge, release, reset, restore, results, resume, retry, review, runs, serve, show, snapshot,
+    start, state, status, stop, story, tasks, token, tree, undo, watch, web, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;

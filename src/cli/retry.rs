@@ -57,7 +57,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
     }
     if tasks.is_empty() {
-        let why = "nothing to retry; `callboard tasks --status failed` lists failed tasks";
+        let why = "nothing to retry; `callboard tasks --failed` lists failed tasks";
         return Err(Declined(anyhow::anyhow!(why)).into());
     }
     let retry = |task: &Named| Params { task_id: Some(task.id.to_string()), ..Default::default() };

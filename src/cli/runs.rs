@@ -21,8 +21,8 @@ pub(super) struct Arguments {
             .try_map(of_word::<RunStatus>))]
     status: Option<RunStatus>,
     /// List only runs that this runner has, or had last
-    #[arg(long, value_name = "AGENT")]
-    runner: Option<String>,
+    #[arg(long, value_name = "AGENT", alias = "runner")]
+    of: Option<String>,
     /// List only runs created since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for a span that
     /// ends now
     #[arg(long, value_name = "TIME")]
@@ -81,7 +81,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         completed_before: time("--completed-before", &arguments.completed_before),
         session_id: arguments.session,
         status: arguments.status,
-        runner_id: arguments.runner,
+        runner_id: arguments.of,
         ..Default::default()
     };
     let reply = session.every_page::<ops::ListRuns>("runs", &query)?;

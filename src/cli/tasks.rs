@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -163,8 +164,9 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
             page.line("no tasks");
             return;
         }
-        let rows: Vec<_> = briefs.iter().map(|brief| row(page, brief)).collect();
-        page.table(["id", "status", "prio", "agent", "task"], rows.into_iter());
+        let numbers = numbers(briefs.iter().copied());
+        let rows: Vec<_> = briefs.iter().map(|brief| row(page, brief, &numbers)).collect();
+        page.table(["#", "status", "prio", "agent", "task"], rows.into_iter());
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -174,6 +176,18 @@ pub(super) fn every_brief(session: &Session, query: Params) -> anyhow::Result<Ve
     let query = Params { brief: true, ..query };
     let tasks = session.every_page::<ops::GetAllTasks>("tasks", &query)?.reply.tasks;
     Ok(tasks.into_iter().filter_map(|task| task.into_entry().into_brief()).collect())
+}
+
+/// Numbers of the tasks that have one.
+pub(super) type Numbers = HashMap<TaskId, u64>;
+
+pub(super) fn numbers<'b>(briefs: impl Iterator<Item = &'b Brief>) -> Numbers {
+    briefs.filter_map(|brief| Some((brief.id.clone(), brief.number?))).collect()
+}
+
+/// What a person calls the task: `#12`, or its id if it has no number.
+pub(super) fn name(id: &TaskId, numbers: &Numbers) -> String {
+    numbers.get(id).map_or_else(|| id.to_string(), |number| format!("#{number}"))
 }
 
 /// How a task stands, in more detail than its status: an open one is ready, blocked or waiting.
@@ -206,10 +220,13 @@ impl Standing {
         }
     }
 
-    pub(super) fn words(&self, page: &Page) -> String {
+    pub(super) fn words(&self, page: &Page, numbers: &Numbers) -> String {
         match self {
             Self::Ready => "ready".to_owned(),
-            Self::Blocked(by) => format!("blocked by {}", listed(by)),
+            Self::Blocked(by) => {
+                let by: Vec<_> = by.iter().map(|id| name(id, numbers)).collect();
+                format!("blocked by {}", listed(&by))
+            }
             Self::Waiting(until) => format!("waiting until {}", page.clock(*until)),
             Self::Open => "open".to_owned(),
             Self::Is(status) => status.to_string(),
@@ -217,11 +234,11 @@ impl Standing {
     }
 }
 
-fn row(page: &Page, brief: &Brief) -> [Column; 5] {
+fn row(page: &Page, brief: &Brief, numbers: &Numbers) -> [Column; 5] {
     let standing = Standing::of(brief);
     [
-        brief.id.as_str().into(),
-        Column::toned(standing.words(page), standing.tone()),
+        name(&brief.id, numbers).into(),
+        Column::toned(standing.words(page, numbers), standing.tone()),
         brief.priority.into(),
         or_empty(brief.agent.as_ref()).into(),
         brief.title.as_str().into(),

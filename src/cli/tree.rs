@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
 use super::print::{Page, Tone};
-use super::tasks::{Standing, every_brief};
+use super::tasks::{Numbers, Standing, every_brief, name, numbers};
 use super::{Outcome, Session};
 use crate::ops;
-use crate::ops::get_all_tasks::{Listed, Params};
+use crate::ops::get_all_tasks::{Brief, Listed, Params};
 use crate::state::hierarchy::{self, Progress};
 use crate::state::id::TaskId;
 use crate::state::task::{Task, TaskStatus};
@@ -27,23 +27,33 @@ pub(super) fn show(session: &Session, scope: Option<String>) -> Outcome {
     let query = || Params { scope: scope.clone(), ..Default::default() };
     let reply = session.every_page::<ops::GetAllTasks>("tasks", &query())?;
     let tasks: Vec<&Task> = reply.tasks.iter().filter_map(|task| Listed::whole(task)).collect();
-    let standings = if session.json { HashMap::new() } else { standings(session, query())? };
+    let briefs = if session.json { Vec::new() } else { every_brief(session, query())? };
     session.show(reply.json(), |page| {
         if tasks.is_empty() {
             page.line("no tasks");
         }
-        write(page, &tasks, &standings);
+        write(page, &tasks, &Drawn::of(&briefs));
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn standings(session: &Session, query: Params) -> anyhow::Result<HashMap<TaskId, Standing>> {
-    let briefs = every_brief(session, query)?;
-    Ok(briefs.iter().map(|brief| (brief.id.clone(), Standing::of(brief))).collect())
+/// What is written beside the tasks.
+struct Drawn {
+    standings: HashMap<TaskId, Standing>,
+    numbers: Numbers,
+}
+
+impl Drawn {
+    fn of(briefs: &[Brief]) -> Self {
+        Self {
+            standings: briefs.iter().map(|one| (one.id.clone(), Standing::of(one))).collect(),
+            numbers: numbers(briefs.iter()),
+        }
+    }
 }
 
 /// Prints each task below its parent, without tasks that the plan has dropped.
-fn write(page: &mut Page, tasks: &[&Task], standings: &HashMap<TaskId, Standing>) {
+fn write(page: &mut Page, tasks: &[&Task], drawn: &Drawn) {
     let there: HashSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
     let mut below: HashMap<Option<&TaskId>, Vec<&Task>> = HashMap::new();
     for task in tasks.iter().copied().filter(|task| task.status != TaskStatus::Obsolete) {
@@ -62,11 +72,14 @@ fn write(page: &mut Page, tasks: &[&Task], standings: &HashMap<TaskId, Standing>
     while let Some((task, depth)) = open.pop() {
         let parts = below.get(&Some(&task.id)).map(Vec::as_slice).unwrap_or_default();
         let path = task.path.as_ref().map(|path| format!("{path} ")).unwrap_or_default();
-        let lead = format!("{}{path}{}", "  ".repeat(depth), task.id);
+        let name = name(&task.id, &drawn.numbers);
+        let lead = format!("{}{path}{name}", "  ".repeat(depth));
         if parts.is_empty() {
-            let standing = standings.get(&task.id);
-            let word =
-                standing.map_or_else(|| task.status.to_string(), |standing| standing.words(page));
+            let standing = drawn.standings.get(&task.id);
+            let word = standing.map_or_else(
+                || task.status.to_string(),
+                |standing| standing.words(page, &drawn.numbers),
+            );
             let tone = standing.map_or_else(|| Tone::of(task.status), Standing::tone);
             page.entry(&lead, &word, tone, task.headline());
         } else {

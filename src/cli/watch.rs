@@ -43,8 +43,8 @@ pub(super) struct Arguments {
     #[arg(long, value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
     kind: Vec<String>,
     /// Show only events that this agent caused; `human` is the person
-    #[arg(long, value_name = "AGENT")]
-    by: Option<String>,
+    #[arg(long, value_name = "AGENT", alias = "by")]
+    of: Option<String>,
     /// Begin after event SEQ; 0 begins with the first event [default: now]
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
@@ -111,7 +111,7 @@ async fn watch(session: &Session, arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn written(session: &Session, arguments: &Arguments, events: &[Value], names: &Names) -> String {
-    let by = arguments.by.as_deref();
+    let by = arguments.of.as_deref();
     let wanted = events.iter().filter(|event| by.is_none_or(|by| event["actor"] == by));
     if session.json {
         return wanted.map(|event| print::harmless_json(&event.to_string()) + "\n").collect();

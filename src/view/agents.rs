@@ -50,9 +50,12 @@ pub struct AgentRow {
     /// Since when a person lets it have no more tasks
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Timestamp>,
-    /// When it was asked to stop, which it has not heard yet
+    /// When it was asked to stop
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_asked: Option<Timestamp>,
+    /// True if it has called since
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_heard: bool,
 }
 
 /// How an agent is doing, as far as the board knows.
@@ -106,7 +109,9 @@ fn row(
 ) -> AgentRow {
     let task = agent.current_task.as_ref();
     let open = task.and_then(|id| state.task(id)?.open_attempt());
-    let stop = task.and_then(|id| state.task(id)?.stop_requested.as_ref());
+    let stopped = agent.stop_asked().map(|(pause, _)| pause.at);
+    let stopped =
+        stopped.max(task.and_then(|id| Some(state.task(id)?.stop_requested.as_ref()?.at)));
     AgentRow {
         id: agent.id.clone(),
         role: agent.role,
@@ -124,7 +129,8 @@ fn row(
         waits: agent.waiting.as_deref().cloned(),
         asks: asked.get(&agent.id).cloned(),
         paused: agent.paused.as_ref().map(|pause| pause.at),
-        stop_asked: stop.map(|stop| stop.at),
+        stop_asked: stopped,
+        stop_heard: stopped.is_some_and(|at| agent.last_heartbeat > at),
     }
 }
 

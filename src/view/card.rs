@@ -114,6 +114,11 @@ impl Named {
     pub fn name(&self) -> String {
         self.number.map_or_else(|| self.id.to_string(), |number| format!("#{number}"))
     }
+
+    /// The name as a person types it: `12`, or its id.
+    pub fn short(&self) -> String {
+        self.number.map_or_else(|| self.id.to_string(), |number| number.to_string())
+    }
 }
 
 impl Card {

@@ -214,7 +214,9 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
         Event::TaskKept { task, agent, .. } => {
             ("assigned", Tone::Busy, format!("{} to {agent}", named_task(task, names)))
         }
-        Event::TaskOpened { task } => ("opened", Tone::Plain, format!("{} to all agents", named_task(task, names))),
+        Event::TaskOpened { task } => {
+            ("opened", Tone::Plain, format!("{} to all agents", named_task(task, names)))
+        }
         Event::TasksNumbered {} => ("numbered", Tone::Plain, "all tasks".to_owned()),
         Event::StubsDropped { stubs } => {
             ("archived", Tone::Over, format!("{} tasks that retired long ago", stubs.len()))
@@ -257,8 +259,11 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
             match &recorded.event {
                 Event::CommandUndone { first, last, .. } => {
                     let colon = if changes.is_empty() { "" } else { ": " };
-                    let range =
-                        if first == last { format!("{first}") } else { format!("{first} to {last}") };
+                    let range = if first == last {
+                        format!("{first}")
+                    } else {
+                        format!("{first} to {last}")
+                    };
                     ("undid", Tone::Busy, format!("event {range}{colon}{changes}"))
                 }
                 _ => ("edited", Tone::Busy, format!("the state file by hand: {changes}")),

@@ -159,7 +159,7 @@ fn of_agent(row: &AgentRow) -> Option<Wait> {
             let has = if row.sign == Sign::Gone { "its process has ended" } else { "no sign" };
             Wait {
                 since: Some(row.last_sign),
-                remedies: vec![typed(&["release", task.id.as_str()])],
+                remedies: vec![typed(&["release", &task.short()])],
                 ..Wait::new(
                     WaitKind::NoSign,
                     name,
@@ -199,7 +199,7 @@ fn messages(state: &State, sorted: &Sorted<'_>) -> Vec<Wait> {
 
 fn in_review(one: &Numbered<'_>) -> Wait {
     let named = Named::of(Some(one.number), one.task);
-    let id = one.task.id.as_str();
+    let id = &named.short();
     Wait {
         agent: one.task.claimed_by.clone(),
         since: one.task.in_review_since(),
@@ -216,7 +216,7 @@ fn failed(one: &Numbered<'_>, blocks: usize) -> Wait {
     let error = last.error.filter(|error| !error.is_empty());
     let error = error.map(|error| format!(": {error}")).unwrap_or_default();
     let wait = if blocks == 0 { String::new() } else { format!("; {blocks} wait for it") };
-    let id = task.id.as_str();
+    let id = &named.short();
     Wait {
         agent: last.agent,
         since: last.at,
@@ -285,7 +285,7 @@ fn stuck(state: &State, groups: &[Group]) -> Option<Wait> {
             let status = by.status.map_or("gone", |status| status.as_str());
             let word = match status {
                 "obsolete" => typed(&["call", "update_task"]),
-                _ => typed(&["retry", by.id.as_str()]),
+                _ => typed(&["retry", &by.short()]),
             };
             (
                 format!("{} {} is {status}, and {} wait for it", by.name(), by.title, worst.tasks),

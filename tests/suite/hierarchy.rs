@@ -39,12 +39,12 @@ fn the_tree_shows_how_far_everything_has_come() {
     assert_eq!(
         lines,
         [
-            "P1 p1 in_progress 50 % (1 of 2) p1",
-            "  P1.M1 m1 in_progress 50 % (1 of 2) m1",
-            "    P1.M1.T1 a done a",
-            "    P1.M1.T2 b ready b",
-            "P2 p2 open 0 % (0 of 1) p2",
-            "  P2.M1 c blocked by p1 c",
+            "P1 #1 in_progress 50 % (1 of 2) p1",
+            "  P1.M1 #2 in_progress 50 % (1 of 2) m1",
+            "    P1.M1.T1 #3 done a",
+            "    P1.M1.T2 #4 ready b",
+            "P2 #5 open 0 % (0 of 1) p2",
+            "  P2.M1 #6 blocked by #1 c",
         ]
     );
     let by_path = run(&board, &["--json", "show", "P1.M1.T1"]).value();
@@ -107,7 +107,7 @@ fn a_queue_in_which_nothing_can_move_says_why_and_what_would_free_it() {
     );
     let status = run(&board, &["status"]).stdout;
     assert!(status.contains("a is failed, and 2 wait for it"), "{status}");
-    assert!(status.contains("retry a"), "{status}");
+    assert!(status.contains("retry 3"), "{status}");
     let doctor = run(&board, &["doctor"]).stdout;
     assert!(
         doctor.contains("warn graph: ") && doctor.contains("nothing can move; a blocks 2"),

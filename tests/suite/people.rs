@@ -174,7 +174,7 @@ fn watch_filters_by_task_kind_and_agent() {
         kinds(&["--kind", "completed", "--kind", "claimed"], 4),
         ["claimed", "completed", "claimed", "completed"]
     );
-    assert_eq!(kinds(&["--by", "v"], 3), ["agent_registered", "claimed", "completed"]);
+    assert_eq!(kinds(&["--of", "v"], 3), ["agent_registered", "claimed", "completed"]);
     assert_eq!(kinds(&["--by", "human", "--task", "b"], 1), ["tasks_created"]);
 }
 
@@ -899,15 +899,14 @@ fn a_line_that_an_agent_has_written_is_not_taken_for_the_boards() {
 
 /// A terminal that does not report its width, and a narrow one.
 #[test]
-fn tables_keep_ids_whole_and_cut_what_comes_last() {
+fn tables_keep_numbers_whole_and_cut_what_comes_last() {
     let script = Command::new("script").arg("--version").output().err();
     if !available("script", script.map(|error| error.to_string()).as_deref()) {
         return;
     }
     let board = Board::new();
-    let id = "task-with-quite-a-long-id";
     let title = "Write the whole of the parser, its tests and all of its documentation anew";
-    board.cli_ok("create_task", json!({"id": id, "title": title, "description": "d"}));
+    board.cli_ok("create_task", json!({"title": title, "description": "d"}));
     let shown = |columns: u16| {
         let own = env!("CARGO_BIN_EXE_callboard");
         let line =
@@ -924,12 +923,12 @@ fn tables_keep_ids_whole_and_cut_what_comes_last() {
     };
     let unknown: Vec<String> = shown(0);
     assert!(
-        unknown.len() == 2 && unknown[1].starts_with(id) && unknown[1].ends_with(title),
+        unknown.len() == 2 && unknown[1].starts_with("#1 ") && unknown[1].ends_with(title),
         "{unknown:?}"
     );
     let narrow: Vec<String> = shown(80);
     assert!(
-        narrow.len() == 2 && narrow[1].starts_with(id) && narrow[1].ends_with('…'),
+        narrow.len() == 2 && narrow[1].starts_with("#1 ") && narrow[1].ends_with('…'),
         "{narrow:?}"
     );
     assert!(narrow.iter().all(|line| line.chars().count() <= 80), "{narrow:?}");

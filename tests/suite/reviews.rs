@@ -107,7 +107,7 @@ fn a_person_hears_of_reviews_and_decides_them() {
         assert!(done.contains("waits for review"), "{done}");
     }
     let status = says(&board, &["status"]);
-    for part in ["4 in review", "approve a, reject a REASON"] {
+    for part in ["4 in review", "approve 1, reject 1 REASON"] {
         assert!(status.contains(part), "no {part:?} in {status}");
     }
     assert_eq!(

@@ -671,7 +671,7 @@ fn history_is_paged_and_filtered() {
         ["completed", "claimed", "tasks_created"]
     );
     assert_eq!(
-        kinds(&board.done(&["--agent", "worker", "history"])),
+        kinds(&board.done(&["history", "--of", "worker"])),
         ["completed", "claimed", "agent_registered"]
     );
     assert_eq!(
@@ -701,7 +701,7 @@ fn history_is_paged_and_filtered() {
         "not the whole state"
     );
     assert!(
-        board.run(&["history"]).stdout.contains("completed t"),
+        board.run(&["history"]).stdout.contains("completed #1 \"do t\""),
         "{}",
         board.run(&["history"]).stdout
     );

@@ -111,7 +111,7 @@ fn status_says_who_does_what_and_what_waits() {
     );
     contains(line(&text, "WAITS FOR YOU"), &["2"]);
     contains(&text, &["question", "a2: Keep the old syntax?", "answer Q1 TEXT"]);
-    contains(line(&text, "#1 "), &["failed", "Title of bad: no docs/book", "retry bad"]);
+    contains(line(&text, "#1 "), &["failed", "Title of bad: no docs/book", "retry 1"]);
     contains(line(&text, "a1 "), &["#2", "Title of work", "\"half of it\""]);
     contains(line(&text, "a2 "), &["idle", "asks Q1"]);
     contains(line(&text, "NEXT"), &["#4 Title of next"]);
@@ -192,15 +192,15 @@ fn tasks_are_ready_blocked_or_waiting_and_never_just_available() {
     let board = scene();
     let text = shown(&board, 120, &["tasks"]);
     assert!(!text.contains("available"), "{text}");
-    contains(line(&text, "next"), &["ready"]);
-    contains(line(&text, "behind"), &["blocked by bad"]);
-    contains(line(&text, "later"), &["waiting until "]);
+    contains(line(&text, "#4"), &["ready", "Title of next"]);
+    contains(line(&text, "#5"), &["blocked by #1", "Title of behind"]);
+    contains(line(&text, "#3"), &["waiting until "]);
     let listed = |option: &str| shown(&board, 120, &["tasks", option]);
     contains(&listed("--failed"), &["bad"]);
     assert_eq!(listed("--failed").lines().count(), 2);
     assert_eq!(listed("--blocked").lines().count(), 3);
     let tree = shown(&board, 120, &["tree"]);
-    contains(line(&tree, "behind"), &["blocked by bad"]);
+    contains(line(&tree, "#5"), &["blocked by #1", "Title of behind"]);
     contains(&listed("--graph"), &["flowchart TD"]);
     contains(&shown(&board, 120, &["tasks", "--graph", "dot"]), &["digraph"]);
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Board, Finished};
+use crate::harness::{Board, Finished, PATIENCE, until};
 
 const REFUSED: i32 = 1;
 const USAGE: i32 = 2;
@@ -61,7 +61,7 @@ fn every_command_takes_every_name_of_a_task() {
         contains(&says(&board, &["show", name]), &["#2 task-7f3kab", "Write the AST"]);
     }
     for (words, part) in [
-        (&["explain", "#1"][..], "lexer-a"),
+        (&["explain", "#1"][..], "#1 Write the lexer"),
         (&["artifact", "list", "1"], "no artifacts"),
         (&["history", "--task", "1", "--kind", "tasks_created"], "added #1 \"Write the lexer\""),
         (&["heartbeat", "--task", "2", "--agent", "bob", "--note", "half"], "task-7f3kab"),
@@ -289,4 +289,17 @@ fn undo_takes_back_the_last_command_and_then_the_one_before() {
     contains(&says(&board, &["undo", seq]), &["cancelled", "#1"]);
     let refused = board.finish(board.command().args(["--agent", "bob", "undo"]));
     contains(&refused.stderr, &["leader"]);
+}
+
+#[test]
+fn status_says_whether_an_agent_has_heard_that_it_is_to_stop() {
+    let board = board();
+    says(&board, &["stop", "bob"]);
+    contains(&says(&board, &["status"]), &["asked to stop", "not heard"]);
+    // Signs of life that follow each other closely are recorded as one.
+    let status = until(PATIENCE, "bob hears it", || {
+        says(&board, &["--agent", "bob", "heartbeat"]);
+        Some(says(&board, &["status"])).filter(|status| !status.contains("not heard"))
+    });
+    contains(&status, &["asked to stop"]);
 }

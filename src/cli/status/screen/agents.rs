@@ -67,7 +67,9 @@ impl Screen<'_> {
     fn saying(&self, row: &AgentRow) -> (Tone, String) {
         if let Some(asked) = row.stop_asked {
             let ago = span(self.board.now.since(asked));
-            return (Tone::Bad, format!("asked to stop {ago} ago, not heard"));
+            let (tone, heard) =
+                if row.stop_heard { (Tone::Busy, "") } else { (Tone::Bad, ", not heard") };
+            return (tone, format!("asked to stop {ago} ago{heard}"));
         }
         let note = row.note.as_ref().filter(|note| !note.is_empty());
         match (row.sign, &row.waits, &row.asks) {
