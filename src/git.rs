@@ -2,6 +2,8 @@
 //! fetches nothing, asks for no password and takes no lock. It is killed when it takes too long. What an agent wrote
 //! is checked before it becomes an argument.
 
+pub(crate) mod change;
+
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
