@@ -434,19 +434,16 @@ fn waits_offer_what_answers_them() {
 fn events_are_told_with_titles_and_without_noise() {
     let state = state(vec![task("lexer", "available", &[])], vec![]);
     let event = |seq: u64, more: Value| {
-        with(json!({"seq": seq, "at": NOW, "actor": "a", "participant": "p-1"}), more)
+        with(json!({"seq": seq, "at": NOW, "actor": "a", "writer": "p-1"}), more)
     };
     let events = [
         event(1, json!({"kind": "retried", "task": "lexer"})),
-        event(2, json!({"kind": "agent_seen", "agent": "a"})),
+        event(2, json!({"kind": "noted", "task": "lexer", "note": null})),
         event(3, json!({"kind": "of_a_newer_build", "task": "lexer"})),
     ];
     let told: Vec<_> = latest(&state, &events)
         .into_iter()
         .map(|one| format!("{} {} {}", one.seq, one.word, one.text))
         .collect();
-    assert_eq!(
-        told,
-        ["1 made available lexer \"Title of lexer\"", "3 event of_a_newer_build lexer"]
-    );
+    assert_eq!(told, ["1 made available lexer \"Title of lexer\"", "3 event of_a_newer_build lexer"]);
 }
