@@ -35,7 +35,7 @@ const GUESSES: &[(&[&str], &str)] = &[
         &["top", "ui", "tui", "monitor", "live"],
         "`callboard status --watch` shows the board live, `callboard watch` its events",
     ),
-    (&["web", "board", "open-board", "server"], "`callboard serve` serves the board over HTTP"),
+    (&["open-board", "server"], "`callboard serve` serves the board over HTTP"),
     (
         &["prio", "priority", "prioritize", "bump"],
         "`callboard edit TASK --priority 1` (1 is first)",
