@@ -26,6 +26,23 @@ pub(crate) struct Change {
     pub text: String,
 }
 
+/// What there is to show of the work on a task.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Diff {
+    Change(Change),
+    /// Why there is none.
+    Nothing(String),
+}
+
+impl Diff {
+    /// `project` is the toplevel of the worktree that is asked if the attempt's own is gone.
+    pub(crate) fn of(task: &Task, last: Option<&Attempt>, project: &Path) -> Self {
+        let work = Work::of(task, last);
+        let root = work.root(project);
+        work.change(&root).map_or_else(|| Self::Nothing(work.why_nothing(&root)), Self::Change)
+    }
+}
+
 impl Work {
     pub(crate) fn of(task: &Task, last: Option<&Attempt>) -> Self {
         let (result, place) = (task.result.as_deref(), last.map(|last| &last.place));

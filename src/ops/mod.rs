@@ -177,7 +177,7 @@ pub use prepared::Prepared;
 pub(crate) use prepared::received;
 pub use principal::Principal;
 #[doc(hidden)]
-pub use privacy::without_texts;
+pub use privacy::{may_read, without_texts};
 pub use reader::Reader;
 pub use refine_bundle::RefineBundle;
 pub use register_agent::RegisterAgent;

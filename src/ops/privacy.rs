@@ -14,7 +14,7 @@ use crate::state::message::Message;
 
 /// Whether the caller may read the text. A token without an agent is none of the recipients; in
 /// `get_messages` it reads as the agent that the call names.
-pub(super) fn may_read(principal: Option<&Principal>, message: &Message) -> bool {
+pub fn may_read(principal: Option<&Principal>, message: &Message) -> bool {
     principal.is_none_or(|principal| {
         let is_own = |agent: &AgentId| message.from == *agent || message.recipients.contains(agent);
         principal.role == Role::Leader || principal.agent.as_ref().is_some_and(is_own)

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use tracing::Instrument;
 
+use super::beside::Snapshot;
 use super::caller::Caller;
 use super::error::{BoardError, CallError, overloaded};
 use super::feed::Feed;
@@ -27,7 +28,9 @@ use crate::ops::{
 use crate::state::State;
 use crate::state::document::Document;
 use crate::state::limit;
+use crate::state::policy::Policy;
 use crate::state::snapshot::SnapshotName;
+use crate::state::time::Timestamp;
 
 /// A way to call the board; clones share one replica.
 #[derive(Clone)]
@@ -152,16 +155,34 @@ impl Handle {
     /// Answers a long read from a snapshot, on a thread of its own; the writer is held up for the
     /// snapshot only.
     async fn read_beside(&self, prepared: Box<dyn Prepared>, caller: &Caller) -> Answer {
+        let caller = caller.clone();
+        self.beside(move |snapshot| snapshot.answer(prepared.as_ref(), &caller)).await?
+    }
+
+    /// Returns what `read` makes of the state at that time. It runs on a thread of its own, so it
+    /// may take long.
+    pub async fn survey<T, F>(&self, read: F) -> Result<T, CallError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&State, &Policy, Timestamp) -> T + Send + 'static,
+    {
+        self.beside(move |snapshot| read(&snapshot.state, &snapshot.policy, snapshot.now)).await
+    }
+
+    async fn beside<T, F>(&self, read: F) -> Result<T, CallError>
+    where
+        T: Send + 'static,
+        F: FnOnce(Snapshot) -> T + Send + 'static,
+    {
         let turn = self.beside.acquire().await.map_err(|_| BoardError::Ended)?;
         let snapshot = {
             let (reply, answer) = oneshot::channel();
             self.send(Message::Snapshot(reply))?;
             answer.await.map_err(|_| BoardError::Ended)??
         };
-        let caller = caller.clone();
-        let answer = spawn_blocking(move || snapshot.answer(prepared.as_ref(), &caller)).await;
+        let made = spawn_blocking(move || read(*snapshot)).await;
         drop(turn);
-        answer.map_err(|_| BoardError::Ended)?
+        made.map_err(|_| BoardError::Ended.into())
     }
 
     async fn ask(

@@ -100,6 +100,13 @@ pub(super) fn is_here(agent: &Agent, now: Timestamp) -> bool {
         || now.since(agent.last_heartbeat) < A_MOMENT
 }
 
+impl AgentRow {
+    /// What the list says of the agent, wherever it is.
+    pub(super) fn of(state: &State, agent: &Agent, look: &Look<'_>) -> Self {
+        row(state, agent, look, &HashMap::new(), &questions(state))
+    }
+}
+
 fn row(
     state: &State,
     agent: &Agent,

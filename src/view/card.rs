@@ -106,6 +106,14 @@ impl Named {
         }
     }
 
+    /// The task of this id, whether it is live, retired or not there.
+    pub fn find(state: &State, id: &TaskId) -> Self {
+        match state.task(id) {
+            Some(task) => Self::of(state.number_of(id), task),
+            None => Self::gone(id, state.status_of(id)),
+        }
+    }
+
     pub(super) fn gone(id: &TaskId, status: Option<TaskStatus>) -> Self {
         Self { number: None, id: id.clone(), title: String::new(), status }
     }

@@ -445,5 +445,8 @@ fn events_are_told_with_titles_and_without_noise() {
         .into_iter()
         .map(|one| format!("{} {} {}", one.seq, one.word, one.text))
         .collect();
-    assert_eq!(told, ["1 made available lexer \"Title of lexer\"", "3 event of_a_newer_build lexer"]);
+    assert_eq!(
+        told,
+        ["1 made available lexer \"Title of lexer\"", "3 event of_a_newer_build lexer"]
+    );
 }

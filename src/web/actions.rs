@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{Door, Notice, Visit};
-use crate::ops::{CreateTask, GetHistory, Operation, SendMessage, UpdateTask};
+use crate::ops::{CreateTask, GetHistory, GetMessages, Operation, SendMessage, UpdateTask};
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
@@ -135,7 +135,14 @@ fn act(name: &str, form: &Form) -> Option<Act> {
         "reject" => of_task("reject_task", &[("reason", "reason")], "sent back"),
         "release" => of_task("release_task", &[("reason", "reason")], "released"),
         "answer" => Some(sent(form, &[("message", "reply_to"), ("text", "text")], "answered")),
-        "message" => Some(sent(form, &[("to", "to"), ("text", "text")], "sent")),
+        "message" => {
+            Some(sent(form, &[("to", "to"), ("text", "text"), ("about", "task_id")], "sent"))
+        }
+        "read" => {
+            let read: Vec<_> = form.given("message").into_iter().collect();
+            let arguments = Map::from_iter([("acknowledge".to_owned(), json!(read))]);
+            Some(Act { operation: GetMessages::NAME, arguments, done: "read" })
+        }
         "pause" | "resume" => {
             let mut arguments = form.arguments(&[("reason", "reason")]);
             let agents: Vec<_> = form.given("agent").into_iter().collect();
@@ -235,7 +242,8 @@ impl Door {
             self.check_unchanged(caller, task, seq).await?;
         }
         let mut arguments = act.arguments;
-        if act.operation == SendMessage::NAME && !caller.names_agent() {
+        let is_personal = [SendMessage::NAME, GetMessages::NAME].contains(&act.operation);
+        if is_personal && !caller.names_agent() {
             arguments.insert("agent_id".to_owned(), Value::from(HUMAN));
         }
         let reply = self.handle.call(act.operation, Value::Object(arguments), caller).await?;

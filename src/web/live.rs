@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::shell::HEAD;
 use super::{Door, Page, Seq, Visit};
 use crate::ops::EventFilter;
 use crate::participant::{CallError, Caller};
@@ -277,16 +278,18 @@ impl Frame {
         let mut text = format!("<title>{}</title>", html! { (self.title) }.into_string());
         if known < self.layout {
             text.push_str("<hx-partial hx-target=\"main\" hx-swap=\"innerMorph\">");
-            self.sections.iter().for_each(|one| text.push_str(&one.html));
+            let inside = self.sections.iter().filter(|one| one.id != HEAD);
+            inside.for_each(|one| text.push_str(&one.html));
             text.push_str("</hx-partial>");
-        } else {
-            for Shown { id, html, .. } in self.sections.iter().filter(|one| one.since > known) {
-                // Writing to a string does not fail.
-                _ = write!(
-                    text,
-                    "<hx-partial hx-target=\"#{id}\" hx-swap=\"outerMorph\">{html}</hx-partial>"
-                );
-            }
+        }
+        let is_apart = |one: &&Shown| known >= self.layout || one.id == HEAD;
+        let changed = self.sections.iter().filter(|one| one.since > known);
+        for Shown { id, html, .. } in changed.filter(is_apart) {
+            // Writing to a string does not fail.
+            _ = write!(
+                text,
+                "<hx-partial hx-target=\"#{id}\" hx-swap=\"outerMorph\">{html}</hx-partial>"
+            );
         }
         let data = Seq::fill(&text, self.seq).replace(['\r', '\n'], "\ndata: ");
         format!("id: {epoch}-{}\ndata: {data}\n\n", self.number).into()
@@ -311,6 +314,7 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Layout, Place as Spot};
     use super::*;
     use crate::web::Section;
 
@@ -320,7 +324,13 @@ mod tests {
             html: html! { section id=(id) { (text) (Seq) } },
         };
         let sections = sections.iter().map(section).collect();
-        Page { title: "T".to_owned(), sections, is_live: true }
+        Page {
+            title: "T".to_owned(),
+            place: Spot::None,
+            layout: Layout::Page,
+            sections,
+            is_live: true,
+        }
     }
 
     fn text(bytes: &Bytes) -> &str {

@@ -8,7 +8,10 @@ mod assets;
 mod entrance;
 mod live;
 mod login;
+mod page;
 mod pages;
+mod parts;
+mod routes;
 mod said;
 mod shell;
 mod site;
@@ -25,9 +28,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 use maud::Markup;
-use percent_encoding::percent_decode_str;
 
-use crate::ops::{GetBoard, Operation, get_board};
+use crate::ops::Operation;
 use crate::participant::{self, CallError, Caller, Handle};
 
 use actions::{Form, Outcome};
@@ -35,6 +37,7 @@ use entrance::{dressed, is_own};
 use live::Live;
 use login::Logins;
 pub use login::Secret;
+pub use page::{Layout, Place};
 use said::Said;
 pub use site::Site;
 pub use visit::{Notice, Seq, Visit};
@@ -53,10 +56,12 @@ pub struct Section {
     pub html: Markup,
 }
 
-/// A page, without what is around all pages.
+/// A page, without what is around all pages. The section `head` is at its top.
 pub struct Page {
     /// Also what the browser shows above the page.
     pub title: String,
+    pub place: Place,
+    pub layout: Layout,
     /// In the order in which they are shown. They have no nonce, because open pages get them later.
     pub sections: Vec<Section>,
     /// Whether an open page is kept up to date.
@@ -216,22 +221,9 @@ impl Door {
         }
     }
 
-    /// The page at a path, and the event that it shows.
+    /// The page at the address of the visit, and the event that it shows.
     async fn page(&self, visit: &Visit) -> Result<(Page, u64), Failure> {
-        let (path, _query) = visit.path.split_once('?').unwrap_or((&visit.path, ""));
-        let decoded = percent_decode_str(path).decode_utf8_lossy();
-        let parts: Vec<_> = decoded.split('/').filter(|part| !part.is_empty()).collect();
-        match parts.as_slice() {
-            [] => {
-                let board = self.ask::<GetBoard>(visit, get_board::Params::default()).await?;
-                let seq = board.seq;
-                Ok((pages::board::page(&board, visit), seq))
-            }
-            _ => Err(Failure {
-                status: StatusCode::NOT_FOUND,
-                text: "there is no such page".to_owned(),
-            }),
-        }
+        routes::page(self, visit).await
     }
 
     /// What an operation replies to the visitor.
@@ -242,6 +234,11 @@ impl Door {
     ) -> Result<O::Reply, CallError> {
         let caller = visit.caller.as_ref().ok_or(CallError::Gone)?;
         Ok(self.handle.call_typed::<O>(&params, caller).await?.0)
+    }
+
+    /// Where git is asked about work that has no worktree of its own.
+    fn project(&self) -> PathBuf {
+        self.dir.parent().unwrap_or(&self.dir).to_owned()
     }
 
     fn missing(&self, visit: &Visit) -> Response {

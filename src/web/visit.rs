@@ -74,6 +74,11 @@ impl Visit {
         Some(self.caller.as_ref()?.principal.as_ref()?.token.clone())
     }
 
+    /// Whose token let the visitor in; none for the person whose board it is.
+    pub(super) fn principal(&self) -> Option<Arc<Principal>> {
+        self.caller.as_ref()?.principal.clone()
+    }
+
     /// Who is logged in, as the page says it.
     pub fn name(&self) -> Option<&str> {
         let caller = self.caller.as_ref()?;

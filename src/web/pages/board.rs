@@ -1,28 +1,72 @@
-//! The first screen.
+//! The first screen: what waits for the person, who does what, what is next, done and stuck.
 
-use maud::html;
+mod below;
+mod tasks;
+mod waits;
+mod work;
 
+pub(super) use below::event;
+
+use maud::{Markup, html};
+
+use super::Query;
 use crate::view::Board;
 use crate::web::visit::Visit;
-use crate::web::{Page, Section};
+use crate::web::{Layout, Page, Place, Section, shell};
 
-pub(in crate::web) fn page(board: &Board, _visit: &Visit) -> Page {
-    let next = html! {
-        section #next {
-            h2 { "Next " b { (board.next.total()) } }
-            ul { @for card in &board.next.rows { li { "#" (card.number) " " (card.title) } } }
-        }
-    };
-    let waits = html! {
-        section #waits {
-            h2 { "Waits for you " b { (board.waits.total()) } }
-            ul { @for wait in &board.waits.rows { li { (wait.text) } } }
-        }
-    };
+/// Rows of each list, unless the address says how many.
+pub(in crate::web) const ROWS: u32 = 12;
+/// Events at the end of the page.
+pub(in crate::web) const LATEST: u32 = 8;
+
+pub(in crate::web) fn page(board: &Board, query: &Query, visit: &Visit) -> Page {
     let section = |id: &'static str, html| Section { id: id.into(), html };
     Page {
-        title: board.head.goal.to_string(),
-        sections: vec![section("waits", waits), section("next", next)],
+        title: title(board),
+        place: Place::Board,
+        layout: Layout::Screen,
         is_live: true,
+        sections: vec![
+            section("head", shell::head(board, query, visit)),
+            section("state", state(board, query, visit)),
+            section("waits", waits::section(board, visit)),
+            section("work", work::section(board, visit)),
+            section("next", tasks::queue(board, query, visit)),
+            section("done", tasks::done(board, query)),
+            section("blocked", below::blocked(board)),
+            section("latest", below::latest(board)),
+        ],
+    }
+}
+
+/// How many wait for the person, and what the board is for.
+pub(in crate::web) fn title(board: &Board) -> String {
+    let goal = if board.head.goal.is_empty() { "Board" } else { &*board.head.goal };
+    match board.waits.total() {
+        0 => goal.to_owned(),
+        count => format!("({count}) {goal}"),
+    }
+}
+
+/// What is said across the page: that the board is paused, and what is left out of it.
+fn state(board: &Board, query: &Query, visit: &Visit) -> Markup {
+    html! {
+        div #state {
+            @if let Some(paused) = &board.head.paused {
+                div.banner {
+                    strong { "Paused." }
+                    span {
+                        "Agents get no tasks" @if let Some(reason) = &paused.reason { ": " (reason) }
+                    }
+                    (shell::resume(visit))
+                }
+            }
+            @if query.narrows() {
+                div.banner {
+                    span { "Shown: " (query.said()) }
+                    a href="/" { "Show all" }
+                }
+            }
+        }
     }
 }

@@ -2,15 +2,17 @@
 
 use maud::html;
 
-use crate::web::{Page, Section};
+use crate::web::{Layout, Page, Place, Section};
 
 pub(in crate::web) fn page(text: &str) -> Page {
     let html = html! {
-        section #failure { p { (text) } p { a href="/" { "To the board" } } }
+        section #failure { h1 { "Not here" } p { (text) } p { a href="/" { "To the board" } } }
     };
     Page {
         title: "Not here".to_owned(),
-        sections: vec![Section { id: "failure".into(), html }],
+        place: Place::None,
+        layout: Layout::Narrow,
         is_live: false,
+        sections: vec![Section { id: "failure".into(), html }],
     }
 }

@@ -1,5 +1,25 @@
-//! The pages, a file each.
+//! The pages, a file each: pure functions from models to what is shown.
 
+pub(super) mod add;
+pub(super) mod agents;
 pub(super) mod board;
+pub(super) mod discoveries;
+pub(super) mod events;
 pub(super) mod failure;
+pub(super) mod files;
+pub(super) mod graph;
+pub(super) mod keys;
+pub(super) mod list;
 pub(super) mod login;
+mod markdown;
+pub(super) mod plan;
+mod query;
+pub(super) mod search;
+pub(super) mod snapshots;
+pub(super) mod task;
+pub(super) mod timeline;
+
+pub(super) use query::Query;
+
+#[cfg(test)]
+mod tests;

@@ -106,9 +106,8 @@ fn agents_are_steered_and_spoken_to() {
     done(&browser, "resume", &[]);
     assert!(paused().is_null());
     let agent = || {
-        let document = board.document();
-        let agents = document["agents"].as_array().unwrap();
-        agents.iter().find(|agent| agent["id"] == "ada").unwrap().clone()
+        let agents = board.cli_ok("get_agents", json!({}));
+        agents["agents"].as_array().unwrap()[0].clone()
     };
     done(&browser, "pause", &[("agent", "ada")]);
     assert!(agent()["paused"].is_object(), "{}", agent());
@@ -227,7 +226,7 @@ fn without_script_the_browser_is_sent_back_and_told_there() {
     assert_eq!(refused.status, 422);
     let text = refused.text();
     assert!(
-        text.contains("<main>") && text.contains("title is over its limit: 300 bytes"),
+        text.contains("<main") && text.contains("title is over its limit: 300 bytes"),
         "{text}"
     );
     for elsewhere in ["//evil.example/", "https://evil.example", "/\\evil.example", "/a\nb", "é"] {
@@ -296,7 +295,10 @@ fn roles_keep_what_they_may_do() {
             assert_eq!(answer.status, 422, "{action}: {}", answer.text());
         }
     }
-    assert!(!observer.get("/").text().contains("<form"), "an observer's page has no forms");
+    assert!(
+        !observer.get("/").text().contains("method=\"post\""),
+        "an observer's page has no forms that act"
+    );
     done(&leader, "cancel", &[("task", "t1")]);
     let stranger = Browser::at(&server);
     assert_eq!(act(&stranger, "retry", &[("task", "t1")]).status, 401);

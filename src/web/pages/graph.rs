@@ -1,0 +1,91 @@
+//! What hangs on what, drawn by the server.
+
+mod layout;
+
+use maud::{Markup, html};
+
+use super::Query;
+use crate::view::columns::cut;
+use crate::view::{Board, Graph, Node, Tone};
+use crate::web::parts::{part, task_href};
+use crate::web::{Layout, Page, Place, Section, shell};
+use layout::{HEIGHT, Laid, WIDTH};
+
+/// Widest title in a node, in columns.
+const TITLE: usize = 26;
+
+pub(in crate::web) fn page(board: &Board, graph: &Graph, query: &Query) -> Page {
+    Page {
+        title: "Graph".to_owned(),
+        place: Place::Graph,
+        layout: Layout::Wide,
+        is_live: true,
+        sections: vec![
+            Section { id: "head".into(), html: shell::small(board) },
+            Section {
+                id: "graph".into(),
+                html: html! {
+                    section #graph {
+                        h1 { "What hangs on what" }
+                        (legend(graph, query))
+                        @if graph.nodes.is_empty() { p.empty { "No task is open. Done tasks are shown with " a href="/graph?is=all" { "all" } "." } }
+                        @else { div.scroll tabindex="0" { (drawing(graph)) } }
+                    }
+                },
+            },
+        ],
+    }
+}
+
+fn legend(graph: &Graph, query: &Query) -> Markup {
+    let is_folded = graph.nodes.iter().any(|node| node.folded.is_some());
+    html! {
+        p.status {
+            span { (graph.nodes.len()) " shown; what is needed is on the left" }
+            @if query.scope.is_some() { a href="/graph" { "whole board" } }
+            @if query.is.is_none() { a href="/graph?is=all" { "with all that is done" } }
+            @if is_folded { span { "Parts are folded: open one to see its tasks" } }
+            @if graph.more > 0 { span.bad-text { (graph.more) " more do not fit: open a part" } }
+        }
+    }
+}
+
+fn drawing(graph: &Graph) -> Markup {
+    let laid = Laid::of(graph);
+    let (wide, high) = laid.size();
+    html! {
+        svg width=(wide) height=(high) viewBox={ "0 0 " (wide) " " (high) } role="group" aria-label="Graph of tasks" {
+            @for line in laid.lines(graph) { path.edge d=(line) {} }
+            @for (node, (x, y)) in graph.nodes.iter().zip(&laid.places) { (drawn(node, *x, *y)) }
+        }
+    }
+}
+
+fn drawn(node: &Node, x: f64, y: f64) -> Markup {
+    let tone = node.task.status.map_or(Tone::Plain, Tone::of);
+    let class = match tone {
+        Tone::Good => "good",
+        Tone::Busy => "busy",
+        Tone::Bad => "bad",
+        Tone::Over => "over",
+        Tone::Plain | Tone::Waiting => "",
+    };
+    let href = match (&node.folded, &node.path) {
+        (Some(_), Some(path)) => format!("/graph?scope={}", part(path)),
+        _ => task_href(node.task.id.as_str()),
+    };
+    let second = match &node.folded {
+        Some(progress) => format!("{} of {} done", progress.done, progress.tasks),
+        None => {
+            node.task.status.map_or_else(String::new, |status| status.as_str().replace('_', " "))
+        }
+    };
+    html! {
+        a href=(href) class={ "node " (class) } {
+            title { (node.task.name()) " " (node.task.title) }
+            rect x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="6" {}
+            text x=(x + 9.0) y=(y + 17.0) { (cut(&format!("{} {}", node.task.name(), node.task.title), TITLE)) }
+            text.faint x=(x + 9.0) y=(y + 33.0) { (second) }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a search finds.
+
+use maud::{Markup, html};
+
+use super::Query;
+use crate::view::{Board, Found, Rows};
+use crate::web::parts::{agent, heading, status, task};
+use crate::web::{Layout, Page, Place, Section, shell};
+
+pub(in crate::web) fn page(board: &Board, found: &Found, query: &Query) -> Page {
+    let asked = query.q.as_deref().unwrap_or_default();
+    let total = found.tasks.total() + found.agents.total() + found.discoveries.total();
+    Page {
+        title: if asked.is_empty() { "Search".to_owned() } else { format!("Search: {asked}") },
+        place: Place::None,
+        layout: Layout::Narrow,
+        is_live: false,
+        sections: vec![
+            Section { id: "head".into(), html: shell::small(board) },
+            Section {
+                id: "search".into(),
+                html: html! {
+                    section #search {
+                        h1 { "Search" }
+                        form.acts action="/search" {
+                            input type="search" name="q" value=(asked) aria-label="Words" autofocus;
+                            button.first { "Search" }
+                        }
+                        @if asked.is_empty() { p.empty { "Words of a title, a description, a name or a discovery; a number such as #12; a path such as P1.M2." } }
+                        @else if total == 0 { p.empty { "Nothing has all of these words. Events and results of earlier tasks: " code { "callboard history" } } }
+                        @else { (results(found)) }
+                    }
+                },
+            },
+        ],
+    }
+}
+
+fn results(found: &Found) -> Markup {
+    html! {
+        @if !found.tasks.is_empty() {
+            (heading("tasks", "Tasks", Some(found.tasks.total()), ""))
+            ul.cards {
+                @for (named, excerpt) in &found.tasks.rows {
+                    li.card {
+                        div.row { (task(named)) @if let Some(of) = named.status { (status(of)) } }
+                        @if let Some(excerpt) = excerpt { p.note { (excerpt) } }
+                    }
+                }
+            }
+            (more(&found.tasks))
+        }
+        @if !found.agents.is_empty() {
+            (heading("agents", "Agents", Some(found.agents.total()), ""))
+            ul.cards.lines.card { @for id in &found.agents.rows { li { (agent(id)) } } }
+            (more(&found.agents))
+        }
+        @if !found.discoveries.is_empty() {
+            (heading("discoveries", "Discoveries", Some(found.discoveries.total()), ""))
+            @for one in &found.discoveries.rows { (super::discoveries::card(one, found.now)) }
+            (more(&found.discoveries))
+        }
+    }
+}
+
+fn more<T>(rows: &Rows<T>) -> Markup {
+    html! { @if rows.more > 0 { p.note { (rows.more) " more; more words narrow it" } } }
+}

@@ -1,0 +1,259 @@
+//! Which page is at an address, and what it is made of.
+
+use axum::http::StatusCode;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use super::pages::{self, Query};
+use super::{Door, Failure, Page, Visit};
+use crate::git::change::Diff;
+use crate::ops::{GetBoard, GetHistory, GetMasterPlan, GetTask, ListSnapshots};
+use crate::ops::{get_board, get_history, get_master_plan, get_task, list_snapshots, may_read};
+use crate::participant::CallError;
+use crate::state::id::{AgentId, TaskId};
+use crate::state::limit;
+use crate::state::task::Task;
+use crate::view::{
+    Board, Detail, Found, Graph, Kind, List, Look, Named, Profile, Timeline, Tree, latest,
+};
+
+/// Events of a page, and those that a task and an agent show.
+const EVENTS: u32 = 100;
+const EVENTS_OF_ONE: u32 = 40;
+
+type Opened = Result<(Page, u64), Failure>;
+
+/// The page at the address of the visit, and the event that it shows.
+pub(super) async fn page(door: &Door, visit: &Visit) -> Opened {
+    let (path, query) = visit.path.split_once('?').unwrap_or((&visit.path, ""));
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let words: Vec<_> = decoded.split('/').filter(|word| !word.is_empty()).collect();
+    let query = Query::of(query);
+    let reader = Reader { door, visit, query: &query };
+    match words.as_slice() {
+        [] => reader.first().await,
+        ["agents"] => reader.agents().await,
+        ["agents", name] => reader.agent(name).await,
+        ["tasks"] => reader.tasks().await,
+        ["tasks", id] => reader.task(id).await,
+        ["tasks", id, "diff"] => reader.diff(id).await,
+        ["graph"] => reader.graph().await,
+        ["timeline"] => reader.timeline().await,
+        ["events"] => reader.events().await,
+        ["plan"] => reader.plan().await,
+        ["files"] => reader.files().await,
+        ["search"] => reader.search().await,
+        ["discoveries"] => reader.discoveries().await,
+        ["snapshots"] => reader.snapshots().await,
+        ["keys"] => reader.plain(|board, _| pages::keys::page(board)).await,
+        ["add"] => reader.plain(pages::add::page).await,
+        _ => Err(gone("there is no such page")),
+    }
+}
+
+fn gone(text: impl Into<String>) -> Failure {
+    Failure { status: StatusCode::NOT_FOUND, text: text.into() }
+}
+
+struct Reader<'a> {
+    door: &'a Door,
+    visit: &'a Visit,
+    query: &'a Query,
+}
+
+impl Reader<'_> {
+    async fn first(&self) -> Opened {
+        let rows = self.query.rows.unwrap_or(pages::board::ROWS);
+        let asked = get_board::Params {
+            scope: self.query.scope.clone(),
+            filter: self.query.filter.clone(),
+            ..rows_of(rows, pages::board::LATEST)
+        };
+        let board = self.door.ask::<GetBoard>(self.visit, asked).await?;
+        Ok((pages::board::page(&board, self.query, self.visit), board.seq))
+    }
+
+    /// The board as the heads of the other pages show it.
+    async fn board(&self, rows: u32) -> Result<Board, CallError> {
+        self.door.ask::<GetBoard>(self.visit, rows_of(rows, 0)).await
+    }
+
+    /// A page that shows nothing but its head and what never changes.
+    async fn plain(&self, page: impl Fn(&Board, &Visit) -> Page) -> Opened {
+        let board = self.board(1).await?;
+        Ok((page(&board, self.visit), board.seq))
+    }
+
+    async fn agents(&self) -> Opened {
+        let board = self.board(limit::PAGE.max.try_into().unwrap_or(u32::MAX)).await?;
+        Ok((pages::agents::page(&board), board.seq))
+    }
+
+    async fn agent(&self, name: &str) -> Opened {
+        let id = AgentId::checked(name).map_err(|refusal| gone(refusal.to_string()))?;
+        let board = self.board(1).await?;
+        let asked = get_history::Params { agent: Some(name.to_owned()), ..history(EVENTS_OF_ONE) };
+        let (events, _) = self.history(asked).await?;
+        let principal = self.visit.principal();
+        let made = self.door.handle.survey(move |state, policy, now| {
+            let filter = Default::default();
+            let look = Look { now, policy, scope: None, filter: &filter, rows: 0 };
+            let mut profile = Profile::of(state, &id, &look)?;
+            profile.messages.retain(|message| may_read(principal.as_deref(), message));
+            Some((profile, latest(state, &events)))
+        });
+        let Some((profile, events)) = made.await? else {
+            return Err(gone(format!("there is no agent {name}; see /agents")));
+        };
+        let seq = profile.seq;
+        Ok((pages::agents::one(&board, &profile, &events, self.visit), seq))
+    }
+
+    async fn tasks(&self) -> Opened {
+        let board = self.board(1).await?;
+        let query = self.query.clone();
+        let kind = query.is.as_deref().and_then(Kind::of_word).unwrap_or(Kind::All);
+        let list = self.door.handle.survey(move |state, _, now| {
+            let after = query.after.and_then(|after| usize::try_from(after).ok());
+            let (scope, after) = (query.scope.as_deref(), after.unwrap_or_default());
+            List::of(state, kind, scope, &query.filter, after, now)
+        });
+        let list = list.await?;
+        Ok((pages::list::page(&board, &list, self.query), list.seq))
+    }
+
+    async fn task(&self, id: &str) -> Opened {
+        let board = self.board(1).await?;
+        let task = self.task_of(id).await?;
+        let asked = get_history::Params { task_id: Some(id.to_owned()), ..history(EVENTS_OF_ONE) };
+        let (events, _) = self.history(asked).await?;
+        let (id, principal) = (task.id.clone(), self.visit.principal());
+        let made = self.door.handle.survey(move |state, _, now| {
+            let mut detail = Detail::of(state, &id, now);
+            detail.messages.retain(|message| may_read(principal.as_deref(), message));
+            (detail, latest(state, &events))
+        });
+        let (detail, latest) = made.await?;
+        let (seq, sheet) = (detail.seq, pages::task::Sheet { task, detail, latest });
+        Ok((pages::task::page(&board, &sheet, self.visit), seq))
+    }
+
+    /// The task with all attempts that one reply has, whether it is live or retired.
+    async fn task_of(&self, id: &str) -> Result<Task, Failure> {
+        let asked = get_task::Params { task_id: id.to_owned(), ..Default::default() };
+        let whole = self.door.ask::<GetTask>(self.visit, asked).await?.task;
+        let attempts = whole.attempts.iter().map(|attempt| (**attempt).clone()).collect();
+        Ok(Task { attempts, ..whole.task })
+    }
+
+    async fn diff(&self, id: &str) -> Opened {
+        let board = self.board(1).await?;
+        let task = self.task_of(id).await?;
+        let project = self.door.project();
+        let asked = task.clone();
+        let made =
+            tokio::task::spawn_blocking(move || Diff::of(&asked, asked.attempts.last(), &project));
+        let diff = made.await.map_err(|_| CallError::Gone)?;
+        Ok((pages::task::diff(&board, &task, &diff), board.seq))
+    }
+
+    async fn graph(&self) -> Opened {
+        let board = self.board(1).await?;
+        let query = self.query.clone();
+        let graph = self.door.handle.survey(move |state, _, _| {
+            Graph::of(state, query.scope.as_deref(), query.is.as_deref() == Some("all"))
+        });
+        let graph = graph.await?;
+        let (page, seq) = (pages::graph::page(&board, &graph, self.query), graph.seq);
+        Ok((page, seq))
+    }
+
+    async fn timeline(&self) -> Opened {
+        let board = self.board(1).await?;
+        let is_offered = |hours: &u32| pages::timeline::HOURS.contains(hours);
+        let hours = self.query.rows.filter(is_offered).unwrap_or(pages::timeline::HOURS[1]);
+        let timeline = self
+            .door
+            .handle
+            .survey(move |state, _, now| Timeline::of(state, now, pages::timeline::millis(hours)));
+        let timeline = timeline.await?;
+        Ok((pages::timeline::page(&board, &timeline, hours), timeline.seq))
+    }
+
+    async fn events(&self) -> Opened {
+        let board = self.board(1).await?;
+        let asked = get_history::Params {
+            agent: self.query.filter.agent.clone(),
+            before_seq: self.query.after,
+            ..history(EVENTS)
+        };
+        let (events, next) = self.history(asked).await?;
+        let events = self.door.handle.survey(move |state, _, _| latest(state, &events)).await?;
+        Ok((pages::events::page(&board, &events, next, self.query), board.seq))
+    }
+
+    /// Events as the visitor may see them, the newest first, and where they go on.
+    async fn history(
+        &self,
+        asked: get_history::Params,
+    ) -> Result<(Vec<Value>, Option<u64>), Failure> {
+        let reply = json!(self.door.ask::<GetHistory>(self.visit, asked).await?);
+        let events = reply["events"].as_array().cloned().unwrap_or_default();
+        Ok((events, reply["next"].as_u64()))
+    }
+
+    async fn plan(&self) -> Opened {
+        let board = self.board(1).await?;
+        let asked = get_master_plan::Params {};
+        let plan = self.door.ask::<GetMasterPlan>(self.visit, asked).await?;
+        let scope = self.query.scope.clone();
+        let tree = self.door.handle.survey(move |state, _, _| Tree::of(state, scope.as_deref()));
+        let tree = tree.await?;
+        Ok((pages::plan::page(&board, &tree, &plan.master_plan, self.query), tree.seq))
+    }
+
+    async fn files(&self) -> Opened {
+        let board = self.board(1).await?;
+        let held = self.door.handle.survey(|state, _, _| {
+            let named = |id: &TaskId| Named::find(state, id);
+            let held = state.reservations().take(limit::PAGE.max);
+            held.map(|one| (one.clone(), one.task.as_ref().map(named))).collect::<Vec<_>>()
+        });
+        Ok((pages::files::page(&board, &held.await?), board.seq))
+    }
+
+    async fn search(&self) -> Opened {
+        let board = self.board(1).await?;
+        let words = self.query.q.clone().unwrap_or_default();
+        let found = self.door.handle.survey(move |state, _, now| Found::of(state, &words, now));
+        let found = found.await?;
+        Ok((pages::search::page(&board, &found, self.query), found.seq))
+    }
+
+    async fn discoveries(&self) -> Opened {
+        let board = self.board(1).await?;
+        let after = self.query.after.and_then(|after| usize::try_from(after).ok());
+        let found = self.door.handle.survey(move |state, _, _| {
+            let newest = state.discoveries().rev().skip(after.unwrap_or_default());
+            let found: Vec<_> = newest.take(pages::discoveries::PAGE).cloned().collect();
+            (found, state.discoveries().len())
+        });
+        let (found, total) = found.await?;
+        Ok((pages::discoveries::page(&board, &found, total, self.query), board.seq))
+    }
+
+    async fn snapshots(&self) -> Opened {
+        let board = self.board(1).await?;
+        let asked = list_snapshots::Params::default();
+        let reply = json!(self.door.ask::<ListSnapshots>(self.visit, asked).await?);
+        Ok((pages::snapshots::page(&board, &reply), board.seq))
+    }
+}
+
+fn rows_of(rows: u32, latest: u32) -> get_board::Params {
+    get_board::Params { limit: rows.try_into().ok(), latest, ..Default::default() }
+}
+
+fn history(limit: u32) -> get_history::Params {
+    get_history::Params { limit: limit.try_into().ok(), ..Default::default() }
+}
