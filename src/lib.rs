@@ -50,7 +50,8 @@
 // | how the state file is written in place | `statefile`: `projection` (which form), on `flat` or `whole`; `slots` (what stands where: `layout`, `slot`, `parts`, `books`, `read`), `spare`, `lease` |
 // | what a person is told of, and how | `notify`: `notice` (of which events), `settings`, `ledger` (what is still to be told), `channel` (ways), `deliver`; `user` for the user's configuration; `cli::notify` |
 // | what waits for a person, how far the board is | `state::attention`, `state::standing` |
-// | what a person sees first: its lists, their order, the words of what waits | `view` (a file per part), for `status` and every other screen; `cli::status` for the terminal |
+// | what a person sees first: its lists, their order, the words of what waits | `view` (a file per part), for `status` and every other screen |
+// | what `callboard ui` shows, and what its keys do | `ui`: `screen` and `keys` (pure), `action` (a letter each), `views` (a file per view), `draw`, `first` (also printed by `status`); `cli::ui` reads the board for it |
 // | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
@@ -61,7 +62,7 @@
 // | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
 // | how `callboard work` runs commands | `cli::work`: `enlist` (its agents), `worker` (the loop), `ledger` (what is kept), `child` and `cli`'s `supervise` (processes) |
 // | which files are trusted | `private`, `participant::directory`; `filesystem` for where they lie |
-// | how texts are cleaned when they come in, and before a model reads them | `harmless`: control characters, and `tags` of hosts; `bom`: the byte order mark |
+// | how texts are cleaned when they come in, before a model reads them, and before a terminal shows them | `harmless`: control characters, `tags` of hosts, and `shown`; `bom`: the byte order mark |
 // | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |
 // | what a purge takes out, and from where | `participant::purge` (`text`, `files`), `journal::sqlite::purge` |
 // | what counts as a secret | `redact`: `issuer` (prefixes), `shape` (other forms), `named` (a name before it), `spoken`, `command`, `cookie`; `telling` and `value` judge; a corpus in `tests/data/redaction` |
@@ -72,9 +73,9 @@
 // | when freed memory goes back to the system | `memory` |
 //
 // Imports go one way: `cli` → `http` → `mcp`, `rpc`, `web`, `board` → `participant` → `ops` → `plan`,
-// `view` → `state`, and `cli` → `exchange` → `plan`. `journal`, `statefile`, `snapshot`, `bundle` and
-// `artifact` know `state` and the small modules of the table's end. `tests/suite/tidy.rs` holds
-// them to it.
+// `view` → `state`, `cli` → `exchange` → `plan`, and `cli` → `ui` → `ops`. `journal`, `statefile`,
+// `snapshot`, `bundle` and `artifact` know `state` and the small modules of the table's end.
+// `tests/suite/tidy.rs` holds them to it.
 //
 // # Words
 //
@@ -163,6 +164,7 @@ pub mod state;
 pub mod statefile;
 #[doc(hidden)]
 pub mod strict;
+mod ui;
 mod user;
 #[doc(hidden)]
 pub mod view;

@@ -1,8 +1,7 @@
 //! `callboard status`: the first screen, once or live, or as one line.
 
 mod live;
-mod notes;
-mod screen;
+pub(super) mod notes;
 mod seen;
 
 use std::env;
@@ -12,8 +11,9 @@ use std::process::ExitCode;
 use super::print::{Page, Tone};
 use super::{Outcome, Session, runtime};
 use crate::participant::Stay;
-use screen::{Room, Screen};
-use seen::Seen;
+use crate::state::limit;
+use crate::ui::first::{Overview, Room, Words};
+pub(super) use seen::Seen;
 
 /// Room of an output that is not a terminal and says nothing of its size.
 const COLUMNS: usize = 120;
@@ -40,12 +40,24 @@ pub(super) struct Arguments {
     line: bool,
 }
 
+impl Arguments {
+    /// Rows of each list, if they are not as many as fit the terminal.
+    fn rows(&self) -> Option<usize> {
+        self.all.then_some(limit::PAGE.max)
+    }
+}
+
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     if arguments.watch {
         return live::run(session, &arguments);
     }
     let (board, runtime) = (session.board(Stay::Brief)?, runtime()?);
-    let seen = runtime.block_on(Seen::of(session, &board, &arguments))?;
+    let seen = runtime.block_on(Seen::of(
+        session,
+        &board,
+        arguments.scope.as_deref(),
+        arguments.rows(),
+    ))?;
     session.show(&seen.json, |page| {
         if arguments.line {
             line(page, &seen);
@@ -70,9 +82,13 @@ fn write(page: &mut Page, session: &Session, arguments: &Arguments, seen: &Seen)
         return;
     }
     let notes = notes::all(page, seen, &wording);
-    let screen =
-        Screen { page: &*page, board: &seen.board, room: room(arguments.all), wording: &wording };
-    let lines = screen.lines(notes);
+    let words = Words {
+        clock: &|at| page.clock(at),
+        command: &|words| wording.line(words),
+        has_seconds: true,
+    };
+    let room = room(arguments.all);
+    let lines = Overview { board: &seen.board, room, words }.lines(notes);
     lines.iter().for_each(|line| page.pieces(line.iter().map(|(tone, text)| (*tone, &**text))));
     if arguments.all {
         notes::details(page, seen);

@@ -129,9 +129,10 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 18] = [
+    let rules: [(&str, Vec<&str>); 19] = [
         ("state", vec![]),
         ("view", vec!["state", "harmless"]),
+        ("ui", vec!["state", "view", "ops", "harmless"]),
         ("plan", vec!["state", "bom", "harmless", "redact"]),
         ("exchange", vec!["state", "plan"]),
         ("ops", vec!["state", "view", "plan", "harmless", "redact", "strict"]),

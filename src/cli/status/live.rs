@@ -44,7 +44,8 @@ async fn show(session: &Session, arguments: &Arguments) -> anyhow::Result<()> {
                 Some(feed) => feed,
                 feed => feed.insert(Feed::start(&board, &Wanted::default()).await?),
             };
-            let seen = Seen::of(session, &board, arguments).await?;
+            let seen =
+                Seen::of(session, &board, arguments.scope.as_deref(), arguments.rows()).await?;
             let text = text(session, arguments, &seen);
             out.write_all(text.as_bytes()).await?;
             out.flush().await?;

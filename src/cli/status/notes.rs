@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::screen::Line;
 use super::seen::Seen;
 use crate::cli::print::{Page, Tone, headline, minutes_in_words, off_in_words, text};
 use crate::cli::wording::Wording;
+use crate::ui::first::Line;
 
 fn note(word: &str, tone: Tone, rest: impl Into<String>) -> Line {
     vec![(tone, format!("{word} ")), (Tone::Plain, rest.into())]
@@ -16,7 +16,7 @@ fn each<'v>(json: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
     json[field].as_array().into_iter().flatten()
 }
 
-pub(super) fn all(page: &Page, seen: &Seen, wording: &Wording) -> Vec<Line> {
+pub(in crate::cli) fn all(page: &Page, seen: &Seen, wording: &Wording) -> Vec<Line> {
     let json = &seen.json;
     let mut notes = paused(page, seen, wording);
     notes.extend(clocks(json));

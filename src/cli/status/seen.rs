@@ -4,25 +4,24 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Arguments;
 use crate::cli::board::Board;
 use crate::cli::{Session, plan_files};
-use crate::state::limit;
 use crate::view;
 
-pub(super) struct Seen {
+pub(in crate::cli) struct Seen {
     pub board: view::Board,
     /// The reply to `get_status` with what is added to it, as `--json` prints it.
     pub json: Value,
 }
 
 impl Seen {
-    pub(super) async fn of(
+    /// `rows` of each list; without, a screenful.
+    pub(in crate::cli) async fn of(
         session: &Session,
         board: &Board,
-        arguments: &Arguments,
+        scope: Option<&str>,
+        rows: Option<usize>,
     ) -> anyhow::Result<Self> {
-        let scope = &arguments.scope;
         // What a process has to say of the board comes with its first reply.
         let mut json = board.call("get_status", json!({"scope": scope})).await?;
         if !json["plan"].is_null() {
@@ -40,8 +39,8 @@ impl Seen {
             }
         }
         let mut asked = json!({"scope": scope});
-        if arguments.all {
-            asked["limit"] = limit::PAGE.max.into();
+        if let Some(rows) = rows {
+            asked["limit"] = rows.into();
         }
         let seen = board.call("get_board", asked).await?;
         let model = view::Board::deserialize(&seen)?;

@@ -1,16 +1,15 @@
 //! What comes next, what is blocked and what was done: a line each, or every row.
 
-use super::{Line, NUMBER, Screen};
-use crate::cli::print::Tone;
+use super::{Line, NUMBER, Overview};
 use crate::view::columns::{cut, joined, left, width};
-use crate::view::{Behind, Card, Group};
+use crate::view::{Behind, Card, Group, Tone};
 
 /// Width of the names in front of the lines.
 const LEAD: usize = 9;
 /// Widest title of a task that is one of several in a line.
 const TITLE: usize = 30;
 
-impl Screen<'_> {
+impl Overview<'_> {
     pub(super) fn foot(&self) -> Vec<Line> {
         let board = self.board;
         let next = board
@@ -27,33 +26,42 @@ impl Screen<'_> {
 
     /// The lists of the foot with a line for each row.
     pub(super) fn lists(&self) -> Vec<Line> {
-        let board = self.board;
-        let card =
-            |card: &Card| format!("{}  {}", left(&format!("#{}", card.number), NUMBER), card.title);
-        let next = board.next.rows.iter().map(card).collect();
-        let blocked = board.blocked.rows.iter().map(|group| {
+        [self.next(), self.blocked(), self.waiting(), self.done()].concat()
+    }
+
+    pub(in crate::ui) fn next(&self) -> Vec<Line> {
+        let list = &self.board.next;
+        self.list("NEXT", list.rows.iter().map(card).collect(), list.total())
+    }
+
+    pub(in crate::ui) fn blocked(&self) -> Vec<Line> {
+        let rows = self.board.blocked.rows.iter().map(|group| {
             let first: Vec<_> =
                 group.first.iter().map(|task| format!("{} {}", task.name(), task.title)).collect();
             let more = if group.tasks > group.first.len() { ", …" } else { "" };
             format!("{}: {}{more}", behind(group), first.join(", "))
         });
-        let retries = board.retries.rows.iter().map(|retry| {
-            let until = retry.until.map(|until| self.page.clock(until)).unwrap_or_default();
+        self.list("BLOCKED", rows.collect(), self.board.counts.blocked as usize)
+    }
+
+    pub(in crate::ui) fn waiting(&self) -> Vec<Line> {
+        let list = &self.board.retries;
+        let rows = list.rows.iter().map(|retry| {
+            let until = retry.until.map(self.words.clock).unwrap_or_default();
             let error =
                 retry.last.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             format!("{}, until {until}{error}", card(&retry.card))
         });
-        let done = board.done.rows.iter().map(|done| {
+        self.list("WAITING", rows.collect(), list.total())
+    }
+
+    pub(in crate::ui) fn done(&self) -> Vec<Line> {
+        let list = &self.board.done;
+        let rows = list.rows.iter().map(|done| {
             let agent = done.agent.as_ref().map(|agent| format!("  {agent}")).unwrap_or_default();
             format!("{}{agent}  {} ago", card(&done.card), self.age(done.at))
         });
-        [
-            self.list("NEXT", next, board.next.total()),
-            self.list("BLOCKED", blocked.collect(), board.counts.blocked as usize),
-            self.list("WAITING", retries.collect(), board.retries.total()),
-            self.list("DONE", done.collect(), board.done.total()),
-        ]
-        .concat()
+        self.list("DONE", rows.collect(), list.total())
     }
 
     fn list(&self, name: &str, rows: Vec<String>, total: usize) -> Vec<Line> {
@@ -85,6 +93,10 @@ impl Screen<'_> {
         };
         Some(vec![(Tone::Waiting, left(name, LEAD)), (Tone::Plain, line)])
     }
+}
+
+fn card(card: &Card) -> String {
+    format!("{}  {}", left(&format!("#{}", card.number), NUMBER), card.title)
 }
 
 fn behind(group: &Group) -> String {

@@ -1,14 +1,12 @@
-//! The first screen in the terminal: the board's model, fitted to the width and height that there
-//! are.
+//! The first screen: the board's model, fitted to the width and height that there are. `callboard
+//! status` prints it, and `callboard ui` scrolls through it.
 
 mod agents;
 mod lists;
 
-use crate::cli::print::{Page, Tone};
-use crate::cli::wording::Wording;
-use crate::state::time::Timestamp;
+use crate::state::time::{MINUTE, Timestamp};
 use crate::view::columns::{cut, joined, left, right, span, widest, width};
-use crate::view::{Board, Rows, Wait, WaitKind};
+use crate::view::{Board, Rows, Tone, Wait, WaitKind};
 
 /// Fewest rows of a list, however low the terminal is.
 const FEWEST: usize = 2;
@@ -18,26 +16,35 @@ const NAME: usize = 16;
 const NUMBER: usize = 6;
 const AGE: usize = 4;
 
-pub(super) type Line = Vec<(Tone, String)>;
+pub(crate) type Line = Vec<(Tone, String)>;
 
 /// Room in the terminal.
 #[derive(Clone, Copy)]
-pub(super) struct Room {
+pub(crate) struct Room {
     pub columns: usize,
     /// None if every row is wanted.
     pub lines: Option<usize>,
 }
 
-pub(super) struct Screen<'a> {
-    pub page: &'a Page,
-    pub board: &'a Board,
-    pub room: Room,
-    pub wording: &'a Wording,
+/// How times of day and commands are said where the screen is.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a> {
+    pub clock: &'a dyn Fn(Timestamp) -> String,
+    /// The whole command line of the words behind `callboard`.
+    pub command: &'a dyn Fn(&str) -> String,
+    /// Whether ages under a minute are told in seconds: not where the screen stays.
+    pub has_seconds: bool,
 }
 
-impl Screen<'_> {
+pub(crate) struct Overview<'a> {
+    pub board: &'a Board,
+    pub room: Room,
+    pub words: Words<'a>,
+}
+
+impl Overview<'_> {
     /// All lines; `notes` come between the head and the lists.
-    pub(super) fn lines(&self, notes: Vec<Line>) -> Vec<Line> {
+    pub(crate) fn lines(&self, notes: Vec<Line>) -> Vec<Line> {
         let mut lines = self.head();
         let foot = if self.room.lines.is_some() { self.foot() } else { self.lists() };
         // Notes are whole, because they name commands: long ones take several lines.
@@ -70,11 +77,11 @@ impl Screen<'_> {
         rows
     }
 
-    fn head(&self) -> Vec<Line> {
+    pub(super) fn head(&self) -> Vec<Line> {
         let (head, columns) = (&self.board.head, self.room.columns);
         let mut far = vec![format!("{} of {} done", head.done, head.wanted)];
         far.extend(head.pace.map(|pace| format!("{} an hour", pace.per_hour)));
-        far.extend(head.ends_at.map(|end| format!("about {}", self.page.clock(end))));
+        far.extend(head.ends_at.map(|end| format!("about {}", (self.words.clock)(end))));
         let far = far.join(" · ");
         let goal = if head.goal.is_empty() { "no goal yet" } else { &head.goal };
         let room = columns.saturating_sub(width(&far) + 2);
@@ -95,7 +102,7 @@ impl Screen<'_> {
 
     fn counts(&self) -> Vec<String> {
         let (counts, first) = (&self.board.counts, self.board.retries.rows.first());
-        let until = first.and_then(|retry| retry.until).map(|until| self.page.clock(until));
+        let until = first.and_then(|retry| retry.until).map(|until| (self.words.clock)(until));
         let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
         let told = [
             (counts.in_work, "in work", String::new()),
@@ -119,13 +126,13 @@ impl Screen<'_> {
     fn title<T>(&self, name: &str, list: &Rows<T>, shown: usize, more: &str) -> Vec<Line> {
         let mut title = format!("{name}  {}{more}", list.total());
         if shown < list.total() {
-            let all = self.wording.line("status --all");
+            let all = (self.words.command)("status --all");
             title = format!("{title}  (the first {shown}; all: {all})");
         }
         vec![Line::new(), vec![(Tone::Waiting, cut(&title, self.room.columns))]]
     }
 
-    fn waits(&self, shown: usize) -> Vec<Line> {
+    pub(super) fn waits(&self, shown: usize) -> Vec<Line> {
         let list = &self.board.waits;
         if list.is_empty() {
             return vec![Line::new(), vec![(Tone::Good, "Nothing waits for you.".to_owned())]];
@@ -154,7 +161,11 @@ impl Screen<'_> {
     }
 
     fn age(&self, since: Option<Timestamp>) -> String {
-        since.map(|since| span(self.board.now.since(since))).unwrap_or_default()
+        let told = |millis| match millis {
+            ..MINUTE if !self.words.has_seconds => "<1m".to_owned(),
+            millis => span(millis),
+        };
+        since.map(|since| told(self.board.now.since(since))).unwrap_or_default()
     }
 }
 

@@ -1,9 +1,8 @@
 //! Who does what, since when, and when each was last heard of.
 
-use super::{AGE, Line, NAME, NUMBER, Screen};
-use crate::cli::print::Tone;
-use crate::view::columns::{cut, left, right, span, widest, width};
-use crate::view::{AgentRow, Sign};
+use super::{AGE, Line, NAME, NUMBER, Overview};
+use crate::view::columns::{cut, left, right, widest, width};
+use crate::view::{AgentRow, Sign, Tone};
 
 /// Widths of the columns.
 struct Widths {
@@ -14,8 +13,8 @@ struct Widths {
     branch: usize,
 }
 
-impl Screen<'_> {
-    pub(super) fn agents(&self, shown: usize) -> Vec<Line> {
+impl Overview<'_> {
+    pub(in crate::ui) fn agents(&self, shown: usize) -> Vec<Line> {
         let list = &self.board.agents;
         let ended = match self.board.ended {
             0 => String::new(),
@@ -42,7 +41,7 @@ impl Screen<'_> {
 
     fn how_to_get_one(&self) -> Line {
         let [connect, work] =
-            ["connect CLIENT", "work --exec COMMAND"].map(|words| self.wording.line(words));
+            ["connect CLIENT", "work --exec COMMAND"].map(|words| (self.words.command)(words));
         let told =
             format!("  none; {connect} sets a client up, {work} runs a command for each task");
         vec![(Tone::Over, cut(&told, self.room.columns))]
@@ -66,7 +65,7 @@ impl Screen<'_> {
     /// What there is to say of the agent, beside its task.
     fn saying(&self, row: &AgentRow) -> (Tone, String) {
         if let Some(asked) = row.stop_asked {
-            let ago = span(self.board.now.since(asked));
+            let ago = self.age(Some(asked));
             let (tone, heard) =
                 if row.stop_heard { (Tone::Busy, "") } else { (Tone::Bad, ", not heard") };
             return (tone, format!("asked to stop {ago} ago{heard}"));

@@ -1,0 +1,3 @@
+//! Screens in a terminal.
+
+pub(crate) mod first;
