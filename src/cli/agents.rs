@@ -83,14 +83,8 @@ pub(super) fn waits(page: &Page, who: &str, waiting: &Waiting) -> String {
 /// One row of the table; without a row of the board, of an agent whose session has ended.
 fn cells(page: &Page, now: Timestamp, item: &Item, row: Option<&AgentRow>) -> [Column; 8] {
     let agent = &item.agent;
-    let state = match row.map(|row| row.sign) {
-        Some(Sign::Waiting) => Column::toned("waiting", Tone::Busy),
-        Some(Sign::Gone) => Column::toned("gone", Tone::Bad),
-        Some(Sign::Quiet) => Column::toned("quiet", Tone::Bad),
-        Some(Sign::Working) => Column::toned("working", Tone::Good),
-        Some(Sign::Idle) => Column::toned("idle", Tone::Plain),
-        None => Column::toned("ended", Tone::Over),
-    };
+    let (state, tone) = standing(row);
+    let state = Column::toned(state, tone);
     let since = row.and_then(|row| row.since);
     [
         agent.id.as_str().into(),
@@ -102,6 +96,41 @@ fn cells(page: &Page, now: Timestamp, item: &Item, row: Option<&AgentRow>) -> [C
         agent.tasks_failed.into(),
         row.map(doing).unwrap_or_default().into(),
     ]
+}
+
+/// How an agent is doing; without a row of the board, its session has ended.
+fn standing(row: Option<&AgentRow>) -> (&'static str, Tone) {
+    match row.map(|row| row.sign) {
+        Some(Sign::Waiting) => ("waiting", Tone::Busy),
+        Some(Sign::Gone) => ("gone", Tone::Bad),
+        Some(Sign::Quiet) => ("quiet", Tone::Bad),
+        Some(Sign::Working) => ("working", Tone::Good),
+        Some(Sign::Idle) => ("idle", Tone::Plain),
+        None => ("ended", Tone::Over),
+    }
+}
+
+/// Writes everything about one agent.
+pub(super) fn write(page: &mut Page, item: &Item, row: Option<&AgentRow>) {
+    let agent = &item.agent;
+    let (state, tone) = standing(row);
+    page.marked(state, tone, &agent.id);
+    page.field("role", agent.role.as_str());
+    page.field("task", row.map(doing).unwrap_or_default());
+    page.field("branch", row.and_then(|row| row.branch.as_deref()).unwrap_or_default());
+    let since = row.and_then(|row| row.since).map(|since| page.when(since));
+    page.field("claimed", since.unwrap_or_default());
+    if let Some(waiting) = row.and_then(|row| row.waits.as_ref()) {
+        let told = waits(page, "it", waiting);
+        page.field("waits", told);
+    }
+    page.field("asks", row.and_then(|row| row.asks.as_deref()).unwrap_or_default());
+    let asked = row.and_then(|row| row.stop_asked).map(|at| page.when(at));
+    page.field("asked to stop", asked.unwrap_or_default());
+    let last = page.when(agent.last_heartbeat);
+    page.field("last sign", last);
+    page.field("done", agent.tasks_completed);
+    page.field("failed", agent.tasks_failed);
 }
 
 /// The agent's task, and its newest note on it.

@@ -32,8 +32,8 @@ const GUESSES: &[(&[&str], &str)] = &[
         "`callboard status` shows how far the board is; `callboard show TASK` is about one task",
     ),
     (
-        &["top", "ui", "tui", "monitor", "live"],
-        "`callboard status --watch` shows the board live, `callboard watch` its events",
+        &["top", "monitor", "live"],
+        "`callboard ui` shows the board live and takes keys, `callboard watch` prints its events",
     ),
     (&["open-board", "server"], "`callboard serve` serves the board over HTTP"),
     (

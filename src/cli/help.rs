@@ -11,7 +11,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 8] = [
     (
         "See",
         &[
-            "status", "tasks", "tree", "agents", "show", "log", "diff", "results", "explain",
+            "status", "ui", "tasks", "tree", "agents", "show", "log", "diff", "results", "explain",
             "watch", "history", "report", "runs", "run", "sessions", "state",
         ],
     ),

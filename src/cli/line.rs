@@ -15,7 +15,7 @@ use super::{
     completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, figures,
     forget, guard, heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan,
     purge, release, reset, restore, results, resume, retry, review, runs, serve, show, snapshot,
-    start, state, status, stop, story, tasks, token, tree, undo, watch, web, work,
+    start, state, status, stop, story, tasks, token, tree, ui, undo, watch, web, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -84,6 +84,9 @@ pub(super) enum Command {
     Add(add::Arguments),
     /// Show what waits for you, who does what, what is next, and what is stuck
     Status(status::Arguments),
+    /// Show the board live in this terminal, and act on it by keys
+    #[command(visible_alias = "tui")]
+    Ui(ui::Arguments),
     /// List the tasks
     #[command(visible_aliases = ["list", "ls"])]
     Tasks(tasks::Arguments),

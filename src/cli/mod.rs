@@ -73,6 +73,7 @@ mod target;
 mod tasks;
 mod token;
 mod tree;
+mod ui;
 mod undo;
 mod watch;
 mod web;
@@ -131,7 +132,8 @@ pub fn main() -> ExitCode {
             | Command::Hook(_)
             | Command::Bench(_)
     );
-    start_log(arguments.log_format, is_short);
+    let is_screen = matches!(arguments.command, Command::Ui(_)) && io::stderr().is_terminal();
+    start_log(arguments.log_format, is_short, is_screen);
     let is_hook = matches!(arguments.command, Command::Hook(_));
     let telling = match &arguments.command {
         _ if arguments.json => Telling::Json,
@@ -219,6 +221,7 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Init(arguments) => init::run(session, arguments),
         Command::Add(arguments) => add::run(session, arguments),
         Command::Status(arguments) => status::run(session, arguments),
+        Command::Ui(arguments) => ui::run(session, &arguments),
         Command::Tasks(arguments) => tasks::run(session, arguments),
         Command::Tree(arguments) => tree::run(session, arguments),
         Command::Agents(arguments) => forget::run(session, arguments),
@@ -296,13 +299,15 @@ fn allow_files(wanted: u64) {
     }
 }
 
-/// Logs to standard error: standard output belongs to the protocol and to replies.
-fn start_log(format: LogFormat, is_short: bool) {
+/// Logs to standard error: standard output belongs to the protocol and to replies. A terminal that
+/// shows a screen takes no log.
+fn start_log(format: LogFormat, is_short: bool, is_screen: bool) {
     let filter = EnvFilter::try_from_env("CALLBOARD_LOG").unwrap_or_else(|_| {
         let filter = "warn,rmcp=error,rmcp::service=off,rustls_platform_verifier=off";
         let more = if is_short { ",callboard::participant::recovery=error" } else { "" };
         EnvFilter::new(format!("{filter}{more}"))
     });
+    let filter = if is_screen { EnvFilter::new("off") } else { filter };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| log::Lines)

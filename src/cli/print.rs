@@ -196,6 +196,28 @@ impl Page {
         Some(self.zone.to_datetime(time))
     }
 
+    /// The page without a width, for a screen that folds its lines itself.
+    pub(super) fn unbounded(self) -> Self {
+        Self { columns: None, ..self }
+    }
+
+    /// The lines in pieces, each with the tone that it was written in.
+    pub(super) fn into_lines(self) -> Vec<Vec<(Tone, String)>> {
+        let mut tone = Tone::Plain;
+        let pieces = |line: &str| {
+            let mut parts = line.split("\u{1b}[");
+            let mut pieces = vec![(tone, parts.next().unwrap_or_default().to_owned())];
+            for part in parts {
+                let (code, text) = part.split_once('m').unwrap_or_default();
+                tone = Tone::of_code(code);
+                pieces.push((tone, text.to_owned()));
+            }
+            pieces.retain(|(_, text)| !text.is_empty());
+            pieces
+        };
+        self.text.lines().map(pieces).collect()
+    }
+
     pub(super) fn into_text(self) -> String {
         self.text
     }
@@ -238,6 +260,13 @@ pub(super) fn json(value: &Value) -> io::Result<()> {
 
 /// How a terminal shows a tone.
 impl Tone {
+    /// The tone that [`style`](Self::style) writes as this code.
+    fn of_code(code: &str) -> Self {
+        let all = [Self::Good, Self::Busy, Self::Waiting, Self::Bad, Self::Over];
+        let is_its = |tone: &Self| tone.style().to_string() == format!("\u{1b}[{code}m");
+        all.into_iter().find(is_its).unwrap_or(Self::Plain)
+    }
+
     fn style(self) -> Style {
         match self {
             Self::Plain => Style::new(),
@@ -323,6 +352,21 @@ pub(super) fn or_empty(value: Option<impl fmt::Display>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_is_read_back_in_its_tones() {
+        let mut page = Page::new(true, Timestamp::default()).unbounded();
+        page.marked("failed", Tone::Bad, "why");
+        page.field("title", "one\ntwo\u{1b}[31m");
+        let (plain, dim) = (Tone::Plain, Tone::Over);
+        let piece = |tone, text: &str| (tone, text.to_owned());
+        let expected = [
+            vec![piece(Tone::Bad, "failed"), piece(plain, " why")],
+            vec![piece(dim, "title:"), piece(plain, " one")],
+            vec![piece(plain, "  two\u{fffd}[31m")],
+        ];
+        assert_eq!(page.into_lines(), expected);
+    }
 
     #[test]
     fn times_are_told_from_now() {

@@ -18,18 +18,21 @@ pub(super) struct Arguments {
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let task_id = session.task(&arguments.task)?.id.to_string();
     let reply = session.ask::<ops::GetTask>(&Params { task_id, ..Default::default() })?;
-    let task = &reply.task.task;
-    session.show(reply.json(), |page| {
-        summary(page, &reply, task);
-        write_context(page, task.context.as_deref());
-        times(page, task);
-        if let Some(result) = &task.result {
-            page.line("\nresult");
-            write_result(page, result);
-        }
-        reply.task.attempts.iter().for_each(|attempt| write_attempt(page, attempt));
-    })?;
+    session.show(reply.json(), |page| write(page, &reply))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes everything about the task.
+pub(super) fn write(page: &mut Page, reply: &Reply) {
+    let task = &reply.task.task;
+    summary(page, reply, task);
+    write_context(page, task.context.as_deref());
+    times(page, task);
+    if let Some(result) = &task.result {
+        page.line("\nresult");
+        write_result(page, result);
+    }
+    reply.task.attempts.iter().for_each(|attempt| write_attempt(page, attempt));
 }
 
 fn summary(page: &mut Page, reply: &Reply, task: &Task) {

@@ -46,10 +46,14 @@ const NOISE: [&str; 15] = [
     "tasks_numbered",
 ];
 
+/// Kinds of events that say something of the work.
+pub(super) fn kinds() -> Vec<&'static str> {
+    KINDS.into_iter().filter(|kind| !NOISE.contains(kind)).collect()
+}
+
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let kinds: Vec<_> = KINDS.into_iter().filter(|kind| !NOISE.contains(kind)).collect();
     let limit = arguments.limit.map_or(30, NonZeroU32::get);
-    let mut query = json!({"kinds": kinds, "limit": limit});
+    let mut query = json!({"kinds": kinds(), "limit": limit});
     if let Some(subject) = &arguments.subject {
         let (name, id) = about(session, subject)?;
         query[name] = id.into();

@@ -154,6 +154,8 @@ pub(super) struct Feed<'a> {
     subscribed_at: Instant,
     /// Pause before the next attempt to subscribe; none after a connection that lasted.
     pause: Duration,
+    /// Whether a lost connection is reported.
+    is_reporting: bool,
 }
 
 impl<'a> Feed<'a> {
@@ -172,11 +174,23 @@ impl<'a> Feed<'a> {
         }
         let seq = wanted.since.unwrap_or(head).min(head);
         let (subscribed_at, pause) = (Instant::now(), Duration::ZERO);
-        let mut feed = Self { board, filter, seq, subscribed: None, subscribed_at, pause };
+        let mut feed =
+            Self { board, filter, seq, subscribed: None, subscribed_at, pause, is_reporting: true };
         if let Board::There(client) = board {
             feed.subscribed = Some(client.subscribe(feed.after()).await?);
         }
         Ok(feed)
+    }
+
+    /// The feed without reports on standard error, which would disturb a screen.
+    pub(super) fn silent(self) -> Self {
+        Self { is_reporting: false, ..self }
+    }
+
+    fn report(&self, what: &str) {
+        if self.is_reporting {
+            say(&format!("callboard: {what}"));
+        }
     }
 
     /// The next events; none only if those that came did not match the filter.
@@ -224,8 +238,8 @@ impl<'a> Feed<'a> {
         let is_news = self.pause.is_zero();
         if is_news {
             let (address, seq) = (client.address(), self.seq);
-            say(&format!(
-                "callboard: the connection to {address} was cut; going on after event {seq}"
+            self.report(&format!(
+                "the connection to {address} was cut; going on after event {seq}"
             ));
         }
         loop {
@@ -238,7 +252,7 @@ impl<'a> Feed<'a> {
                 Err(error) => return Err(error),
                 Ok(events) => {
                     if is_news {
-                        say(&format!("callboard: connected to {} again", client.address()));
+                        self.report(&format!("connected to {} again", client.address()));
                     }
                     self.subscribed_at = Instant::now();
                     return Ok(events);
@@ -250,7 +264,7 @@ impl<'a> Feed<'a> {
     async fn resubscribe(&mut self, client: &Client) -> Result<Events, ClientError> {
         let head = head(&client.call("get_status", json!({})).await?);
         if head < self.seq {
-            say("callboard: the board was made anew; going on with its first event");
+            self.report("the board was made anew; going on with its first event");
             self.seq = 0;
         }
         client.subscribe(self.after()).await

@@ -72,6 +72,32 @@ pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     if lines.is_empty() { vec![String::new()] } else { lines }
 }
 
+/// `text` broken where it is wider than `room`, between words where it can be; `used` columns of the
+/// first line are taken. Spaces stay, because they may be an indentation.
+pub(crate) fn folded(text: &str, used: usize, room: usize) -> Vec<String> {
+    let room = room.max(1);
+    let (mut lines, mut line, mut wide) = (Vec::new(), String::new(), used);
+    for word in text.split_inclusive([' ', '\n']) {
+        if wide > 0 && wide + width(word.trim_end()) > room {
+            lines.push(std::mem::take(&mut line).trim_end().to_owned());
+            wide = 0;
+        }
+        for c in word.chars() {
+            let own = c.width().unwrap_or_default();
+            if c == '\n' || wide > 0 && wide + own > room && c != ' ' {
+                lines.push(std::mem::take(&mut line));
+                wide = 0;
+            }
+            if c != '\n' {
+                line.push(c);
+                wide += own;
+            }
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 /// A span in two to four characters: `12s`, `41m`, `3h`, `2d`.
 pub(crate) fn span(millis: i64) -> String {
     match millis {
@@ -98,6 +124,17 @@ mod tests {
             assert_eq!(width(&left("日本語の題", wide)), wide);
             assert_eq!(width(&right("e\u{301}t\u{e9}", wide)), wide);
         }
+    }
+
+    #[test]
+    fn texts_are_folded_between_words_and_within_long_ones() {
+        assert_eq!(folded("one two three", 0, 7), ["one two", "three"]);
+        assert_eq!(folded("one two", 5, 7), ["", "one two"]);
+        assert_eq!(folded("abcdefgh", 0, 3), ["abc", "def", "gh"]);
+        assert_eq!(folded("日本語", 0, 5), ["日本", "語"]);
+        assert_eq!(folded("日本", 0, 1), ["日", "本"]);
+        assert_eq!(folded("a\n\n  b", 0, 9), ["a", "", "  b"]);
+        assert_eq!(folded("", 3, 9), [""]);
     }
 
     #[test]

@@ -189,4 +189,4 @@ fn is_zero_of_many(number: &u64) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -98,6 +98,36 @@ fn waits(board: &Board) -> Vec<(&'static str, &str)> {
     board.waits.rows.iter().map(|wait| (wait.kind.as_str(), wait.name.as_str())).collect()
 }
 
+/// A board with something in every list, for screens.
+pub(crate) fn lively() -> Board {
+    let tasks = vec![
+        in_review("made", "11:30"),
+        held("work", "ada"),
+        held("stalled", "quiet"),
+        task("next", "available", &[]),
+        failed("bad", "no docs/book"),
+        task("behind", "available", &["bad"]),
+        with(task("later", "available", &[]), json!({"not_before": "2026-03-01T13:00:00.000Z"})),
+        done("one", "10:40"),
+        done("two", "11:05"),
+        done("three", "11:55"),
+    ];
+    let agents = vec![
+        agent("ada", "11:59:48", &["work"], json!({})),
+        agent("quiet", "11:00:00", &["stalled"], json!({})),
+        agent("idle", "11:58:00", &[], json!({})),
+    ];
+    let mut document = state(tasks, agents).to_document();
+    let question = json!({"id": "m-1", "from": "ada", "to": "human", "kind": "request",
+        "text": "Keep the old syntax?", "options": ["Keep it", "Drop it"], "sent_at": "2026-03-01T11:48:00.000Z", "question": 1,
+        "recipients": ["human"], "unread_by": ["human"]});
+    document.messages.push(Arc::new(serde_json::from_value(question).unwrap()));
+    document.board.goal = "Port the parser to Rust".into();
+    let mut state = State::from_document(document);
+    state.wake(now());
+    board_of(&state, 8)
+}
+
 #[test]
 fn every_task_is_in_one_count() {
     let later =

@@ -60,6 +60,7 @@ mod teams;
 mod tidy;
 mod told;
 mod tools;
+mod ui;
 mod unwritable;
 mod upgrades;
 mod waiting;

@@ -1,0 +1,121 @@
+//! The terminal: taken over at the start, and given back however the process ends.
+
+use std::io::{self, Stdout, stdout};
+use std::sync::Once;
+use std::{env, panic, thread};
+
+use crossterm::cursor::Show;
+use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
+use crossterm::execute;
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, size,
+};
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{TerminalOptions, Viewport};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::draw::{Paint, draw};
+use super::screen::Screen;
+
+/// Size of a terminal that does not report any.
+const COLUMNS: u16 = 80;
+const LINES: u16 = 24;
+
+pub(crate) struct Terminal {
+    inner: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    paint: Paint,
+}
+
+impl Terminal {
+    /// Takes the terminal over, until this is dropped.
+    pub(crate) fn take(is_coloured: bool) -> io::Result<Self> {
+        give_back_on_panic();
+        enable_raw_mode()?;
+        let paint = Paint { is_coloured, is_unicode: is_unicode() };
+        let taken =
+            execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, Clear(ClearType::All));
+        let opened = taken.and_then(|()| {
+            let (columns, lines) = Self::size();
+            let viewport = Viewport::Fixed(Rect::new(0, 0, columns, lines));
+            let backend = CrosstermBackend::new(stdout());
+            let inner = ratatui::Terminal::with_options(backend, TerminalOptions { viewport })?;
+            Ok(Self { inner, paint })
+        });
+        opened.inspect_err(|_| give_back())
+    }
+
+    pub(crate) fn size() -> (u16, u16) {
+        let given = |name: &str| env::var(name).ok()?.parse::<u16>().ok().filter(|size| *size > 0);
+        let (columns, lines) = size().unwrap_or_default();
+        let known = |size: u16, name: &str, other: u16| {
+            if size > 0 { size } else { given(name).unwrap_or(other) }
+        };
+        (known(columns, "COLUMNS", COLUMNS), known(lines, "LINES", LINES))
+    }
+
+    pub(super) fn resize(&mut self) -> io::Result<(u16, u16)> {
+        let (columns, lines) = Self::size();
+        self.inner.resize(Rect::new(0, 0, columns, lines))?;
+        Ok((columns, lines))
+    }
+
+    pub(super) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let paint = self.paint;
+        self.inner.draw(|frame| draw(screen, frame.area(), frame.buffer_mut(), paint))?;
+        Ok(())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Puts the terminal back into the state in which it was taken over. A terminal that has gone takes
+/// nothing any more.
+fn give_back() {
+    _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+    _ = disable_raw_mode();
+}
+
+/// Gives the terminal back before a panic is reported, which would not be seen otherwise.
+fn give_back_on_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |panicked| {
+            give_back();
+            report(panicked);
+        }));
+    });
+}
+
+/// Whether the locale's encoding is UTF-8, by the first of the variables that is set.
+fn is_unicode() -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let locale =
+        names.into_iter().filter_map(|name| env::var(name).ok()).find(|set| !set.is_empty());
+    locale.is_none_or(|locale| {
+        let locale = locale.to_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// Keys, and what else the terminal tells. They are read by a thread of their own, because a read
+/// waits for the next.
+pub(super) fn events() -> UnboundedReceiver<io::Result<Event>> {
+    let (sender, events) = unbounded_channel();
+    thread::spawn(move || {
+        loop {
+            let event = event::read();
+            let is_last = event.is_err();
+            if sender.send(event).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    events
+}
