@@ -245,6 +245,7 @@ pub async fn serve<H: mcp::Answering>(
     let (rpc, rpc_stop) = rpc::Door::new(handle.clone(), Arc::new(move || looking.look()))?;
     let calls = rpc.calls.clone();
     let refreshing = tokio::spawn(refresh(Arc::clone(&gate)));
+    let open_pages = pages.clone();
     let doors = Arc::new(Doors::new(&handle, mcp, rpc, pages, gate));
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());
     let limit = places();
@@ -280,6 +281,7 @@ pub async fn serve<H: mcp::Answering>(
     refreshing.abort();
     drop((listener, doors));
     handle.stop_waiting();
+    open_pages.iter().for_each(|pages| pages.close());
     closing.cancel();
     connections.close();
     calls.close();

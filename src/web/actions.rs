@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{Door, Notice, Visit};
-use crate::ops::{CreateTask, GetHistory, GetMessages, Operation, SendMessage, UpdateTask};
+use crate::ops::{CreateTask, GetHistory, GetMessages, Operation, SendMessage, Undo, UpdateTask};
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
@@ -63,9 +63,10 @@ impl Form {
         found.next().map(|(_, value)| value.as_str())
     }
 
-    /// A field that says something.
+    /// The first field of this name that says something: a button may say what a line leaves open.
     pub(super) fn given(&self, wanted: &str) -> Option<&str> {
-        self.field(wanted).map(str::trim).filter(|value| !value.is_empty())
+        let found = self.fields.iter().filter(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.trim()).find(|value| !value.is_empty())
     }
 
     /// Where the form's page is.
@@ -142,6 +143,11 @@ fn act(name: &str, form: &Form) -> Option<Act> {
             let read: Vec<_> = form.given("message").into_iter().collect();
             let arguments = Map::from_iter([("acknowledge".to_owned(), json!(read))]);
             Some(Act { operation: GetMessages::NAME, arguments, done: "read" })
+        }
+        "undo" => {
+            let event = form.number("event").map(|event| ("seq".to_owned(), event));
+            let arguments = event.into_iter().collect();
+            Some(Act { operation: Undo::NAME, arguments, done: "undone" })
         }
         "pause" | "resume" => {
             let mut arguments = form.arguments(&[("reason", "reason")]);

@@ -18,6 +18,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 use futures_util::stream::unfold;
 use maud::{Markup, html};
 use tokio::select;
@@ -49,6 +50,7 @@ pub(super) struct Live {
     epoch: String,
     screens: Mutex<HashMap<Key, watch::Sender<Arc<Frame>>>>,
     open: Arc<AtomicUsize>,
+    pub(super) closing: CancellationToken,
 }
 
 /// Address and visitor of a page; the visitor is `None` for the person whose board it is.
@@ -94,7 +96,12 @@ pub(super) fn connection(visit: &Visit) -> Markup {
 
 impl Live {
     pub(super) fn new(epoch: String) -> Self {
-        Self { epoch, screens: Mutex::default(), open: Arc::default() }
+        Self {
+            epoch,
+            screens: Mutex::default(),
+            open: Arc::default(),
+            closing: CancellationToken::new(),
+        }
     }
 
     fn screens(&self) -> MutexGuard<'_, HashMap<Key, watch::Sender<Arc<Frame>>>> {
@@ -157,6 +164,7 @@ pub(super) fn answer(door: &Arc<Door>, visit: &Visit, request: &Parts) -> Respon
             let (bytes, has) = next(&mut receiver, has, &epoch).await?;
             Some((Ok::<_, Infallible>(bytes), (receiver, has, epoch, place)))
         });
+    let stream = stream.take_until(door.live.closing.clone().cancelled_owned());
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)).into_response()
 }
 

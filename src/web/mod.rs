@@ -112,6 +112,11 @@ impl Door {
         }
     }
 
+    /// Ends the streams of open pages, which connect again when there is a server.
+    pub fn close(&self) {
+        self.live.closing.cancel();
+    }
+
     /// Whether a page answers the request, and not what programs call.
     pub fn is_for_pages(request: &Request) -> bool {
         let (path, headers) = (request.uri().path(), request.headers());

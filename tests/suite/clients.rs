@@ -44,30 +44,37 @@ fn python(door: &str) {
 }
 
 fn typescript(door: &str) {
+    let needed = ["@modelcontextprotocol/client", "@modelcontextprotocol/sdk", "sdk-1.18"];
+    let (node, modules) = match node_with(&needed) {
+        Ok(found) => found,
+        Err(reason) => return skip("node", &reason),
+    };
+    drive(
+        Command::new(node).arg(driver("typescript_sdk.mjs")).env("CALLBOARD_NODE_MODULES", modules),
+        door,
+    );
+}
+
+/// A Node of version 22 or newer and the directory of its packages, if these are there, else why
+/// not.
+pub(crate) fn node_with(packages: &[&str]) -> Result<(String, PathBuf), String> {
     let node = env::var("CALLBOARD_NODE").unwrap_or_else(|_| "node".to_owned());
     let modules = env::var_os("CALLBOARD_NODE_MODULES");
     let modules = modules.map_or_else(|| driver("node_modules"), PathBuf::from);
-    let version = match probed(Command::new(&node).arg("--version")) {
-        Ok(version) => version,
-        Err(reason) => return skip("node", &format!("{node} does not run: {reason}")),
-    };
+    let version = probed(Command::new(&node).arg("--version"));
+    let version = version.map_err(|reason| format!("{node} does not run: {reason}"))?;
     let major = version
         .trim_start_matches('v')
         .split('.')
         .next()
         .and_then(|major| major.parse::<u32>().ok());
     if major.is_none_or(|major| major < 22) {
-        return skip("node", &format!("{node} is {version}, not 22 or newer"));
+        return Err(format!("{node} is {version}, not 22 or newer"));
     }
-    for package in ["@modelcontextprotocol/client", "@modelcontextprotocol/sdk", "sdk-1.18"] {
-        if !modules.join(package).is_dir() {
-            return skip("node", &format!("{} has no {package}", modules.display()));
-        }
+    match packages.iter().find(|package| !modules.join(package).is_dir()) {
+        Some(package) => Err(format!("{} has no {package}", modules.display())),
+        None => Ok((node, modules)),
     }
-    drive(
-        Command::new(node).arg(driver("typescript_sdk.mjs")).env("CALLBOARD_NODE_MODULES", modules),
-        door,
-    );
 }
 
 fn driver(name: &str) -> PathBuf {

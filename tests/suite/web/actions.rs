@@ -79,6 +79,10 @@ fn every_action_is_an_operation() {
     assert!(board.task(first)["kept_for"].is_null());
     done(&browser, "cancel", &[("task", second), ("reason", "not needed")]);
     assert_eq!(board.task(second)["status"], "cancelled");
+    let cancelled = seq(&board);
+    done(&browser, "undo", &[("event", &cancelled)]);
+    assert_eq!(board.task(second)["status"], "available");
+    done(&browser, "cancel", &[("task", second)]);
     done(&browser, "retry", &[("task", second)]);
     assert_eq!(board.task(second)["status"], "available");
     board.cli_ok("claim_task", json!({"agent_id": "ada", "task_id": first}));
@@ -133,6 +137,11 @@ fn agents_are_steered_and_spoken_to() {
     let again = act(&browser, "answer", &[("message", &question), ("text", "a")]);
     assert_eq!(again.status, 422);
     assert!(again.text().contains("answered already"), "{}", again.text());
+    board.cli_ok("send_message", json!({"agent_id": "ada", "to": "human", "text": "Half is done"}));
+    let message = || board.cli_ok("get_messages", json!({"agent_id": "human"}))["messages"].clone();
+    let id = message()[0]["id"].as_str().unwrap().to_owned();
+    done(&browser, "read", &[("message", &id)]);
+    assert_eq!(message(), json!([]));
     done(&browser, "stop", &[("agent", "ada"), ("reason", "wrong branch")]);
     assert_eq!(board.task("t1")["status"], "claimed");
     done(&browser, "stop", &[("agent", "ada"), ("now", "yes")]);
