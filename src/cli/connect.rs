@@ -61,6 +61,9 @@ pub(super) struct ConnectArgs {
     /// Take out what `connect` has written [default: of all clients of this project]
     #[arg(long, conflicts_with_all = ["print", "url"])]
     pub remove: bool,
+    /// Only say what `remove` would take out.
+    #[arg(skip)]
+    pub dry_run: bool,
     /// Write nothing; exit with 1 unless everything is there as it would be written now
     #[arg(long, conflicts_with_all = ["print", "remove"])]
     pub check: bool,
@@ -215,8 +218,12 @@ fn connect_part(
         return Ok(connected(path, Status::Printed, Vec::new()));
     }
     if args.remove {
-        let status =
-            if remove_part(&fresh, client, &path)? { Status::Removed } else { Status::Absent };
+        let is_there = if args.dry_run {
+            fresh.take_from(&file::read(&path)?, client)?.is_some()
+        } else {
+            remove_part(&fresh, client, &path)?
+        };
+        let status = if is_there { Status::Removed } else { Status::Absent };
         return Ok(connected(path, status, Vec::new()));
     }
     let add = |text: &str| {
@@ -289,6 +296,7 @@ impl ConnectArgs {
             hooks: false,
             no_hooks: false,
             remove: false,
+            dry_run: false,
             check: false,
             url: None,
             claude_home: home("CLAUDE_CONFIG_DIR"),

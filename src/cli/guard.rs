@@ -193,6 +193,16 @@ fn install(session: &Session) -> Outcome {
     Ok(ExitCode::from(code))
 }
 
+/// The pre-commit hook of this repository, if callboard wrote it and nobody added to it.
+pub(super) fn own_hook(cwd: &Path) -> Option<PathBuf> {
+    Repository::containing(cwd)?;
+    let path = git(cwd, &["rev-parse", "--git-path", "hooks/pre-commit"]);
+    let path = cwd.join(path.trim_end_matches('\n'));
+    let text = fs::read_to_string(&path).ok()?;
+    let is_own = text.strip_prefix(HOOK_HEAD).is_some_and(|rest| rest.lines().count() == 1);
+    is_own.then_some(path)
+}
+
 /// What is in the place of git's pre-commit hook.
 #[derive(Clone, Copy, PartialEq)]
 enum GitHook {

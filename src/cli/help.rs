@@ -4,6 +4,7 @@
 use clap::Command;
 
 use super::report::exit_codes;
+use super::topics;
 
 /// Commands by what they are for. Every command that is shown is in one of them.
 pub(super) const GROUPS: [(&str, &[&str]); 8] = [
@@ -25,7 +26,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 8] = [
     ("Work", &["claim", "start", "heartbeat", "complete", "fail", "release", "checkpoint"]),
     ("Share", &["send", "messages", "reply", "discoveries", "artifact", "bundle"]),
     ("Keep", &["snapshot", "backup", "restore", "purge", "export", "verify", "doctor"]),
-    ("Connect", &["mcp", "hook", "guard", "call", "completions", "man"]),
+    ("Connect", &["mcp", "hook", "guard", "call", "completions", "man", "uninstall"]),
     ("Serve", &["serve", "web", "notify", "token", "bench"]),
 ];
 
@@ -118,6 +119,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("hook", &["hook session-start", "hook guard"]),
     ("connect", &["connect claude", "connect claude --hooks"]),
     ("completions", &["completions bash", "completions zsh"]),
+    ("uninstall", &["uninstall --dry-run", "uninstall"]),
     ("man", &["man", "man --out man1"]),
 ];
 
@@ -126,7 +128,7 @@ pub(super) fn laid_out(command: Command) -> Command {
     let globals = command.get_arguments().filter(|one| one.is_global_set());
     let globals: Vec<_> = globals.map(|one| one.clone().hide(true)).collect();
     let text = listed(&command);
-    let after = format!("{NAMES}\n\n{}", exit_codes());
+    let after = format!("{NAMES}\n\n{}\n\n{}", topics::listed(), exit_codes());
     let command = command.before_help(text).after_help(after).help_template(TEMPLATE);
     command.mut_subcommands(|one| {
         let examples = EXAMPLES.iter().find(|(name, _)| *name == one.get_name());

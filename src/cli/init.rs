@@ -1,4 +1,4 @@
-mod paragraph;
+pub(super) mod paragraph;
 mod plans;
 mod set_up;
 

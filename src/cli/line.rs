@@ -15,7 +15,7 @@ use super::{
     completions, connect, diff, discoveries, doctor, edit, exchange, explain, fail, figures,
     forget, guard, heartbeat, history, hook, init, man, mcp, messages, notify, offer, pause, plan,
     purge, release, reset, restore, results, resume, retry, review, runs, serve, show, snapshot,
-    start, state, status, stop, story, tasks, token, tree, ui, undo, watch, web, work,
+    start, state, status, stop, story, tasks, token, tree, ui, undo, uninstall, watch, web, work,
 };
 use crate::board::STATE_FILE;
 use crate::config;
@@ -233,6 +233,8 @@ pub(super) enum Command {
     Hook(hook::Arguments),
     /// Configure a client to use this board: its MCP server, or its hooks
     Connect(connect::ConnectArgs),
+    /// Take out of this project what callboard wrote for clients and git; the board stays
+    Uninstall(uninstall::Arguments),
     /// List what may stand where the cursor is, for the completion scripts
     #[command(name = "__complete", hide = true)]
     Offer(offer::Arguments),

@@ -72,9 +72,11 @@ mod supervise;
 mod target;
 mod tasks;
 mod token;
+mod topics;
 mod tree;
 mod ui;
 mod undo;
+mod uninstall;
 mod watch;
 mod web;
 mod wording;
@@ -110,6 +112,10 @@ const FILES: u64 = 256;
 
 pub fn main() -> ExitCode {
     allow_files(FILES);
+    if let Some(text) = topics::asked() {
+        print!("{text}");
+        return ExitCode::SUCCESS;
+    }
     let is_alone = is_alone();
     let words = env::args_os().chain(is_alone.then(|| "status".into()));
     let matches = parser()
@@ -233,6 +239,7 @@ fn carry_out(session: &Session, command: Command) -> Outcome {
         Command::Release(arguments) => release::run(session, arguments),
         Command::Cancel(arguments) => cancel::run(session, arguments),
         Command::Report(arguments) => figures::run(session, arguments),
+        Command::Uninstall(arguments) => uninstall::run(session, arguments),
         Command::Undo(arguments) => undo::run(session, arguments),
         Command::Retry(arguments) => retry::run(session, arguments),
         Command::Approve(arguments) => review::approve(session, arguments),

@@ -279,3 +279,40 @@ fn connect_alone_says_what_it_wrote_how_to_begin_and_how_other_worktrees_get_it(
     assert!(project.read(".claude/settings.json").contains("Other"), "a hook that is not ours");
     assert_eq!(project.run(&["connect", "--check"]).status.code(), Some(1));
 }
+
+#[test]
+fn uninstall_takes_out_what_callboard_wrote_and_nothing_else() {
+    let project = Project::with_clients(&["claude", "gemini"]);
+    project.says(&["init", "Goal", "--yes"]);
+    let written = ["AGENTS.md", ".mcp.json", ".gemini/settings.json", ".claude/settings.json"];
+    project.write("AGENTS.md", &format!("# Mine\n\n{}", project.read("AGENTS.md")));
+    let listed = project.says(&["uninstall", "--dry-run"]);
+    for name in written {
+        assert!(listed.contains(&format!("/{name}")), "{name} in {listed}");
+        assert!(project.has(name), "{name} is only listed");
+    }
+    let taken = project.says(&["uninstall"]);
+    assert_eq!(taken.replace("took out", "would take out"), listed);
+    assert_eq!(project.read("AGENTS.md"), "# Mine\n");
+    for name in &written[1..] {
+        assert!(!project.has(name), "{name} held nothing else");
+    }
+    assert!(project.has(".coordination/mcp-state.json"), "the board stays");
+    let again = project.says(&["uninstall"]);
+    assert!(again.contains("nothing of callboard is in this project's files"), "{again}");
+}
+
+#[test]
+fn help_has_topics_and_lists_them() {
+    let project = Project::new();
+    let help = project.says(&["--help"]);
+    for topic in ["clients", "http", "git", "promises", "back", "settings"] {
+        assert!(help.contains(&format!("\n  help {topic} ")), "{topic} in {help}");
+        let text = project.says(&["help", topic]);
+        assert!(
+            text.lines().count() > 10 && text.lines().all(|line| line.chars().count() <= 105),
+            "{text}"
+        );
+    }
+    assert!(project.says(&["help", "serve"]).contains("Usage: callboard serve"));
+}

@@ -7,7 +7,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use fs_err as fs;
 use serde_json::{Value, json};
 
@@ -138,17 +137,7 @@ fn write_paragraph(
     if !answers.to(&format!("{verb} a paragraph on the board to {}?", file.display()), true)? {
         return Ok(None);
     }
-    // Links stay links.
-    let target = fs::canonicalize(&file).unwrap_or_else(|_| file.clone());
-    let dir = target.parent().unwrap_or(Path::new("."));
-    let mut written = tempfile::Builder::new().prefix(".callboard-").tempfile_in(dir)?;
-    written.write_all(after.as_bytes())?;
-    let permissions = match fs::metadata(&target) {
-        Ok(found) => found.permissions(),
-        Err(_) => std::os::unix::fs::PermissionsExt::from_mode(0o644),
-    };
-    written.as_file().set_permissions(permissions)?;
-    written.persist(&target).with_context(|| format!("cannot write {}", target.display()))?;
+    paragraph::write(&file, &after)?;
     Ok(Some(file))
 }
 
