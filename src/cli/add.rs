@@ -1,3 +1,4 @@
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -86,6 +87,16 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     };
     session.show(&reply, |page| match reply["task_ids"].as_array() {
         Some(ids) => ids.iter().for_each(|id| page.line(print::text(id))),
+        // A person goes on with its number, a script with its id.
+        None if io::stdout().is_terminal() => {
+            let task = &reply["task"];
+            let title =
+                print::headline(&print::text(task.get("title").unwrap_or(&task["description"])));
+            let name = task["number"]
+                .as_u64()
+                .map_or_else(|| print::text(&task["id"]), |n| format!("#{n}"));
+            page.marked("added", print::Tone::Waiting, format_args!("{name} {title}"));
+        }
         None => page.line(print::text(&reply["task"]["id"])),
     })?;
     Ok(ExitCode::SUCCESS)

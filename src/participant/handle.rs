@@ -18,7 +18,7 @@ use super::caller::Caller;
 use super::error::{BoardError, CallError, overloaded};
 use super::feed::Feed;
 use super::message::{Answer, Message, Past, Queued, add_warning, send_surely};
-use super::metrics::{self, Form, Metrics};
+use super::metrics::{self, Form, Metrics, Seen};
 use super::options::{Options, Stay};
 use super::whereabouts::{self, Site};
 use super::writer::Writer;
@@ -230,9 +230,15 @@ impl Handle {
         self.submit(entry, json!({}), &Caller::default(), Instant::now()).await
     }
 
-    /// This process's counters and the board's health, as text for Prometheus.
+    /// This process's counters, and the board's health and figures, as text for Prometheus.
     pub async fn metrics(&self, form: Form) -> Result<String, CallError> {
-        Ok(self.metrics.text(&self.probe("health_check").await?, form))
+        let [health, board, report] = ["health_check", "get_board", "get_report"];
+        let seen = Seen {
+            health: self.probe(health).await?,
+            board: self.probe(board).await?,
+            report: self.probe(report).await?,
+        };
+        Ok(self.metrics.text(&seen, form))
     }
 
     /// Counts the status of an HTTP response.

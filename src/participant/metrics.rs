@@ -20,6 +20,12 @@ use crate::state::event::Recorded;
 /// Statuses of HTTP responses that are counted.
 const TURNED_AWAY: [&str; 2] = ["401", "403"];
 
+/// How tasks stand, as the first screen counts them.
+const STANDS: [&str; 8] =
+    ["ready", "blocked", "waiting", "in_work", "in_review", "failed", "cancelled", "done"];
+/// How attempts end, as the report counts them.
+const OUTCOMES: [&str; 6] = ["done", "failed", "expired", "released", "cancelled", "rejected"];
+
 /// Counters and histograms of one process since its start.
 pub(super) struct Metrics {
     calls: Family<Called, Counter>,
@@ -123,10 +129,10 @@ impl Metrics {
         }
     }
 
-    /// All metrics as text, with gauges from `health_check`'s present reply.
-    pub(super) fn text(&self, health: &Value, form: Form) -> String {
+    /// All metrics as text, with those that are made of the board's present replies.
+    pub(super) fn text(&self, seen: &Seen, form: Form) -> String {
         let mut text = String::new();
-        for registry in [&self.registry, &present(health)] {
+        for registry in [&self.registry, &present(&seen.health), &figures(seen)] {
             let end = text.strip_suffix("# EOF\n").map_or(text.len(), str::len);
             text.truncate(end);
             let encoded = match form {
@@ -140,6 +146,48 @@ impl Metrics {
         }
         text
     }
+}
+
+/// Replies of the board from which metrics are made.
+pub(super) struct Seen {
+    pub health: Value,
+    pub board: Value,
+    pub report: Value,
+}
+
+/// What the board itself counts, so that it survives the end of a process.
+fn figures(seen: &Seen) -> Registry {
+    let mut registry = Registry::with_prefix("callboard_board");
+    let tasks = Family::<Label, Gauge>::default();
+    for stand in STANDS {
+        let count = seen.board["counts"][stand].as_i64().unwrap_or_default();
+        tasks.get_or_create(&Label("stand", stand)).set(count);
+    }
+    registry.register("tasks", "Tasks without parts, by how they stand", tasks);
+    let mut counter = |name: &str, help: &str, value: &Value| {
+        let counter = Counter::<u64>::default();
+        counter.inc_by(value.as_u64().unwrap_or_default());
+        registry.register(name, help, counter);
+    };
+    counter("tasks_done", "Tasks that were done", &seen.board["counts"]["done"]);
+    counter("events", "Events since the board was made", &seen.board["seq"]);
+    let tries = Family::<Label, Gauge>::default();
+    for outcome in OUTCOMES {
+        let count = seen.report["tries"][outcome].as_i64().unwrap_or_default();
+        tries.get_or_create(&Label("outcome", outcome)).set(count);
+    }
+    registry.register("attempts", "Ended attempts at live tasks, by outcome", tries);
+    let mut times = |name: &str, help: &str, spread: &Value| {
+        let quantiles = Family::<Label, Gauge>::default();
+        for (quantile, field) in [("0.5", "median"), ("0.9", "p90"), ("1", "longest")] {
+            let seconds = spread[field].as_i64().unwrap_or_default();
+            quantiles.get_or_create(&Label("quantile", quantile)).set(seconds);
+        }
+        registry.register_with_unit(name, help, Unit::Seconds, quantiles);
+    };
+    times("work", "From claim to done, of live tasks", &seen.report["work"]);
+    times("waiting", "From ready to claimed, of live tasks", &seen.report["waiting"]);
+    registry
 }
 
 /// The name of an outcome in logs and metrics.

@@ -336,3 +336,39 @@ fn log_in_json_names_operation_and_outcome_of_every_call() {
         .collect();
     assert_eq!(called, [("create_task", "ok"), ("claim_task", "refused")], "{log}");
 }
+
+#[test]
+fn what_the_board_counts_survives_the_server_and_is_what_the_dashboard_shows() {
+    let board = Board::new();
+    for number in 0..3 {
+        board.cli_ok("create_task", json!({"id": format!("t{number}"), "description": "d"}));
+    }
+    board.cli_ok("register_agent", json!({"agent_id": "w"}));
+    board.cli_ok("claim_task", json!({"agent_id": "w", "task_id": "t0"}));
+    board.cli_ok("complete_task", json!({"agent_id": "w", "task_id": "t0", "output": "o"}));
+    let first = samples(&Server::on(&board));
+    let server = Server::on(&board);
+    Door::Rpc.ok(&server, "get_status", &json!({}));
+    let seen = samples(&server);
+    for (name, value) in [
+        ("callboard_board_tasks_done_total", 1.0),
+        (r#"callboard_board_tasks{stand="ready"}"#, 2.0),
+        (r#"callboard_board_attempts{outcome="done"}"#, 1.0),
+        (r#"callboard_board_work_seconds{quantile="0.5"}"#, 0.0),
+    ] {
+        assert_eq!((first.get(name), seen.get(name)), (Some(&value), Some(&value)), "{name}");
+    }
+    let events = "callboard_board_events_total";
+    assert!(seen[events] >= first[events] && first[events] >= 6.0, "{}", first[events]);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/grafana.json");
+    let text = std::fs::read_to_string(path).expect("the dashboard");
+    let _: Value = serde_json::from_str(&text).expect("JSON");
+    let names = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let shown: std::collections::BTreeSet<_> =
+        names.filter(|name| name.starts_with("callboard_")).collect();
+    assert!(shown.len() > 8, "{shown:?}");
+    for name in shown {
+        let has = |sample: &String| sample.split('{').next() == Some(name);
+        assert!(seen.keys().any(has), "no {name} in {:?}", seen.keys());
+    }
+}
