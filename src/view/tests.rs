@@ -172,10 +172,7 @@ fn reviews_wait_for_the_person_the_longest_first_and_what_is_behind_them_says_so
     let board = board(tasks, Vec::new());
     assert_eq!(waits(&board), [("review", "#2"), ("review", "#1")]);
     let first = &board.waits.rows[0];
-    assert_eq!(
-        (first.text.as_str(), &first.remedies[0]),
-        ("Title of early", &typed("approve early"))
-    );
+    assert_eq!((first.text.as_str(), &first.remedies[0]), ("Title of early", &typed("approve 2")));
     let group = &board.blocked.rows[0];
     assert_eq!((group.behind, group.by[0].name()), (Behind::Review, "#1".to_owned()));
 }
@@ -212,7 +209,7 @@ fn what_waits_comes_by_kind_and_then_the_oldest_first() {
         ("Bash: cargo add nom", Some("tmux 1:3"))
     );
     assert_eq!(bad.text, "Title of bad: no docs/book; 1 wait for it");
-    assert_eq!(bad.remedies[0], ["retry", "bad"]);
+    assert_eq!(bad.remedies[0], ["retry", "4"]);
     assert_eq!(silent.text, "no sign; holds #3 Title of t3");
 }
 
