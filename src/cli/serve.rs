@@ -213,6 +213,8 @@ fn announce(session: &Session, reached: &Reached, token: &Token, link: &str) -> 
     let configuration = json!({"mcpServers": {"callboard": {
         "type": "http", "url": mcp, "headers": {"Authorization": format!("Bearer {text}")},
     }}});
+    let aside =
+        super::web::elsewhere(link).map(|aside| format!("\n          {aside}")).unwrap_or_default();
     let fresh = session.wording.command("web --link");
     let connect = session.wording.command(&format!("connect CLIENT --url {mcp}"));
     // The command line sends its token unencrypted to no other machine, hence the tunnel.
@@ -230,7 +232,7 @@ fn announce(session: &Session, reached: &Reached, token: &Token, link: &str) -> 
         out,
         "serving the board in {dir}\n\
          browser   {link}\n\
-        \x20         (works once, within {CODE_MINUTES} minutes; {fresh} prints another)\n\
+        \x20         (works once, within {CODE_MINUTES} minutes; {fresh} prints another){aside}\n\
          MCP       {mcp}\n\
          JSON-RPC  {rpc}, also as a WebSocket\n\
          token     {text}\n\

@@ -83,7 +83,18 @@ fn told(session: &Session, link: &str, started: bool) -> anyhow::Result<()> {
     let mut page = session.page(crate::participant::board_time(session.dir()));
     page.line(link);
     page.line(format_args!("(works once, within {CODE_MINUTES} minutes{end})"));
+    if let Some(aside) = elsewhere(link) {
+        page.line(aside);
+    }
     Ok(page.print()?)
+}
+
+/// What to do where a browser does not find the host of a link, which not all systems know.
+pub(super) fn elsewhere(link: &str) -> Option<&'static str> {
+    link.contains(".localhost:").then_some(
+        "(a browser that does not find this name takes 127.0.0.1 in its place; servers that agents \
+         start there then see your cookie, too)",
+    )
 }
 
 /// Opens the person's browser, if there is a screen to show it on.

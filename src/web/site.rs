@@ -5,7 +5,7 @@
 //! owner's token: no link to another port can be made for it by those who do not know it, and two
 //! boards of one name are two hosts.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::login::{letters, signature};
@@ -26,8 +26,6 @@ pub struct Site {
     pub hosts: Vec<String>,
     /// The address of the first page, without a slash at its end.
     pub url: String,
-    /// The address for browsers that do not find the other.
-    pub plain_url: Option<String>,
 }
 
 impl Site {
@@ -39,20 +37,12 @@ impl Site {
         let host = format!("{label}.localhost");
         let port = address.port();
         let is_near = address.ip().is_loopback() || address.ip().is_unspecified();
-        let (url, plain_url) = match (names.first(), is_near) {
-            (Some(name), _) if !address.ip().is_loopback() => {
-                (format!("http://{name}:{port}"), None)
-            }
-            (None, false) => (format!("http://{address}"), None),
-            _ => {
-                let near = match address.ip() {
-                    IpAddr::V6(_) => "[::1]",
-                    IpAddr::V4(_) => "127.0.0.1",
-                };
-                (format!("http://{host}:{port}"), Some(format!("http://{near}:{port}")))
-            }
+        let url = match (names.first(), is_near) {
+            (Some(name), _) if !address.ip().is_loopback() => format!("http://{name}:{port}"),
+            (None, false) => format!("http://{address}"),
+            _ => format!("http://{host}:{port}"),
         };
-        Self { name, label, hosts: vec![host], url, plain_url }
+        Self { name, label, hosts: vec![host], url }
     }
 
     /// The address that logs in with a code, which stays in the browser: no server and no log sees
@@ -125,16 +115,13 @@ mod tests {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             let site =
                 Site::new(Path::new("/p/app/.coordination"), "s", address.parse().unwrap(), &names);
-            (site.url.replace(&site.label, "LABEL"), site.plain_url)
+            site.url.replace(&site.label, "LABEL")
         };
-        let near = |plain: &str| ("http://LABEL.localhost:8425".to_owned(), Some(plain.to_owned()));
-        assert_eq!(url("127.0.0.1:8425", &[]), near("http://127.0.0.1:8425"));
-        assert_eq!(url("[::1]:8425", &["board.example"]), near("http://[::1]:8425"));
-        assert_eq!(url("0.0.0.0:8425", &[]), near("http://127.0.0.1:8425"));
-        assert_eq!(
-            url("0.0.0.0:8425", &["board.example"]),
-            ("http://board.example:8425".to_owned(), None)
-        );
-        assert_eq!(url("10.0.0.7:8425", &[]), ("http://10.0.0.7:8425".to_owned(), None));
+        let near = "http://LABEL.localhost:8425";
+        assert_eq!(url("127.0.0.1:8425", &[]), near);
+        assert_eq!(url("[::1]:8425", &["board.example"]), near);
+        assert_eq!(url("0.0.0.0:8425", &[]), near);
+        assert_eq!(url("0.0.0.0:8425", &["board.example"]), "http://board.example:8425");
+        assert_eq!(url("10.0.0.7:8425", &[]), "http://10.0.0.7:8425");
     }
 }
