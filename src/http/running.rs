@@ -27,12 +27,26 @@ impl Running {
         let name = format!("{PREFIX}{port}");
         let run = Dir::open(&dir.join(RUN))?.ok_or(io::ErrorKind::NotFound)?;
         let mut file = run.open_file(&name, Purpose::Keep)?.ok_or(io::ErrorKind::NotFound)?;
+        Self::clear(&run, &name);
         // A server that had the port before may not have ended yet.
         file.lock()?;
         file.set_len(0)?;
         file.rewind()?;
         file.write_all(url.as_bytes())?;
         Ok(Self { path: dir.join(RUN).join(name), _locked: file })
+    }
+
+    /// Removes what servers left that were killed.
+    fn clear(run: &Dir, own: &str) {
+        let names = run.names().unwrap_or_default();
+        for name in names.iter().filter(|name| name.starts_with(PREFIX) && *name != own) {
+            if let Ok(Some(file)) = run.open_file(name, Purpose::Read)
+                && file.try_lock().is_ok()
+            {
+                // What stays is not locked, and so says nothing.
+                _ = run.remove(name);
+            }
+        }
     }
 
     /// The address of a server that runs for the board in `dir`.

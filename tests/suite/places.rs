@@ -335,7 +335,7 @@ fn worktrees_of_a_repository_whose_git_directory_is_elsewhere_share_a_board() {
         assert_eq!(disk.run(cwd, &["add", "x", "--id", id]).0, 0);
     }
     for cwd in ["project", "worktree"] {
-        let (code, tasks) = disk.run(cwd, &["tasks"]);
+        let (code, tasks) = disk.run(cwd, &["--json", "tasks"]);
         assert!(code == 0 && tasks.contains("main") && tasks.contains("linked"), "{cwd}: {tasks}");
     }
 }

@@ -34,7 +34,7 @@ fn a_worker_tries_again_and_then_leaves_the_task_to_others() {
     assert_eq!(error["message"], "exit code 3: broken");
     let shown = board.finish(board.command().arg("status"));
     assert!(
-        shown.stdout.contains("exit code 3: broken") && shown.stdout.contains("retry a, show a"),
+        shown.stdout.contains("exit code 3: broken") && shown.stdout.contains("retry 1, show 1"),
         "{}",
         shown.stdout
     );
