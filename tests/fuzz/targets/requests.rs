@@ -44,7 +44,7 @@ impl Served {
             tokio::spawn(async move {
                 let server = Server::new(handle.clone(), Caller::default(), Toolset::Full);
                 let interruption = async { drop(stopped.await) };
-                serve(listener, handle, server, gate, interruption).await.unwrap();
+                serve(listener, handle, server, None, gate, interruption).await.unwrap();
                 drop(dir);
             });
             address
