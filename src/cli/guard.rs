@@ -126,8 +126,7 @@ const HOOK_HEAD: &str = "#!/bin/sh\n# Stops a commit of files that another agent
 /// Installs the pre-commit hook, which all worktrees of the repository share. A hook that somebody
 /// else wrote stays as it is.
 fn install(session: &Session) -> Outcome {
-    let path = git(&session.cwd, &["rev-parse", "--git-path", "hooks/pre-commit"]);
-    let path = session.cwd.join(path.trim_end_matches('\n'));
+    let path = hook_path(&session.cwd);
     let exe = connect::command(&env::current_exe()?, env::var_os("PATH").as_deref());
     let dir = match &session.dir_given {
         Some(dir) => format!(" --dir {}", quoted(&std::path::absolute(dir)?.to_string_lossy())),
@@ -193,14 +192,21 @@ fn install(session: &Session) -> Outcome {
     Ok(ExitCode::from(code))
 }
 
-/// The pre-commit hook of this repository, if callboard wrote it and nobody added to it.
+fn hook_path(cwd: &Path) -> PathBuf {
+    let path = git(cwd, &["rev-parse", "--git-path", "hooks/pre-commit"]);
+    cwd.join(path.trim_end_matches('\n'))
+}
+
+/// Whether a hook is as callboard writes it, with no line more.
+fn is_as_written(text: &str) -> bool {
+    text.strip_prefix(HOOK_HEAD).is_some_and(|rest| rest.lines().count() == 1)
+}
+
+/// The repository's pre-commit hook, if it is callboard's.
 pub(super) fn own_hook(cwd: &Path) -> Option<PathBuf> {
     Repository::containing(cwd)?;
-    let path = git(cwd, &["rev-parse", "--git-path", "hooks/pre-commit"]);
-    let path = cwd.join(path.trim_end_matches('\n'));
-    let text = fs::read_to_string(&path).ok()?;
-    let is_own = text.strip_prefix(HOOK_HEAD).is_some_and(|rest| rest.lines().count() == 1);
-    is_own.then_some(path)
+    let path = hook_path(cwd);
+    fs::read_to_string(&path).is_ok_and(|text| is_as_written(&text)).then_some(path)
 }
 
 /// What is in the place of git's pre-commit hook.
@@ -237,7 +243,7 @@ impl GitHook {
         let asking =
             |line: &&str| line.contains("guard --staged") && !line.trim_start().starts_with('#');
         let asking: Vec<_> = text.lines().filter(asking).collect();
-        let is_own = text.strip_prefix(HOOK_HEAD).is_some_and(|rest| rest.lines().count() == 1);
+        let is_own = is_as_written(&text);
         Ok(match metadata.mode() & 0o111 != 0 {
             _ if asking.is_empty() => Self::Foreign,
             _ if !asking.iter().any(|line| runs(line, ask)) => {

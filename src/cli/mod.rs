@@ -83,7 +83,7 @@ mod wording;
 mod work;
 
 use std::env;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -113,7 +113,8 @@ const FILES: u64 = 256;
 pub fn main() -> ExitCode {
     allow_files(FILES);
     if let Some(text) = topics::asked() {
-        print!("{text}");
+        // A pager may be closed before it has read all.
+        _ = io::stdout().lock().write_all(text.as_bytes());
         return ExitCode::SUCCESS;
     }
     let is_alone = is_alone();

@@ -9,7 +9,7 @@ use super::{Declined, Outcome, Session, runtime, watch};
 use crate::ops::{self, undo};
 use crate::participant::Stay;
 use crate::state::guard::HUMAN;
-use crate::view::Names;
+use crate::view::{Names, is_noise};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -25,8 +25,6 @@ pub(super) struct Arguments {
 
 /// Events of a page of the history.
 const LOOKED_AT: usize = 200;
-/// Kinds of events that nobody means by a command.
-const IGNORED: [&str; 3] = ["agent_seen", "messages_read", "board_created"];
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let seq = match arguments.event {
@@ -67,7 +65,8 @@ fn last_of(session: &Session) -> anyhow::Result<u64> {
                 let end = |name: &str| event[name].as_u64().unwrap_or_default();
                 undone.push(end("first")..=end("last"));
                 undoing = Some(command);
-            } else if !IGNORED.contains(&event["kind"].as_str().unwrap_or_default())
+            } else if event["kind"] != "board_created"
+                && !is_noise(event, &Names::default())
                 && undoing.as_ref() != Some(&command)
                 && !undone.iter().any(|range| range.contains(&seq))
             {

@@ -76,8 +76,9 @@ fn take_paragraph(path: &Path, is_dry: bool) -> anyhow::Result<bool> {
     let Some(rest) = paragraph::take_from(&text) else { return Ok(false) };
     match rest.is_empty() {
         _ if is_dry => {}
-        true => fs::remove_file(path)?,
-        false => paragraph::write(path, &rest)?,
+        // A link stays, and so does what it leads to.
+        true if !path.is_symlink() => fs::remove_file(path)?,
+        _ => paragraph::write(path, &rest)?,
     }
     Ok(true)
 }

@@ -107,7 +107,7 @@ fn open(link: &str) {
         _ => "xdg-open".to_owned(),
     };
     if !has_screen {
-        return say("callboard: there is no screen here; open the link in a browser yourself");
+        return say("callboard: no browser can be opened here; open the link in yours");
     }
     let mut command = Command::new(&program);
     command.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

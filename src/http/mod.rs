@@ -121,7 +121,7 @@ struct Doors<H: mcp::Answering> {
     gate: Arc<Gate>,
     mcp: mcp::Door<H>,
     rpc: rpc::Door,
-    /// None where everybody is let in: there is no cookie to tell visitors by.
+    /// None if the server asks for no token: visitors could not be told apart.
     pages: Option<Arc<web::Door>>,
     others: Router,
 }

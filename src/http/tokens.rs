@@ -319,8 +319,8 @@ impl Keyring {
         verdict(known.guests.get(found as usize))
     }
 
-    /// Judges the token with this hash, which is no secret by itself: whoever names it has shown
-    /// something else.
+    /// Judges the token with this hash. The hash is no secret, so the caller must have proved by
+    /// other means, such as a signed cookie, whose it is.
     pub fn judge_hash(&self, hash: &str) -> Verdict {
         self.look();
         if let Some(over) = self.owner.is_hashed(hash) {

@@ -247,7 +247,7 @@ impl Run<'_, '_> {
 
     fn record(&mut self, event: Event) -> Result<(), ApplyError> {
         self.call.created.extend(Created::by(&event));
-        // It only brings back what was there, so it is no effect that a repeated call must not have.
+        // A recall brings back a stub and changes nothing else, so a repeated call may do it again.
         let is_recall = matches!(event, Event::StubsRecalled { .. });
         let envelope = Envelope {
             at: self.call.now,

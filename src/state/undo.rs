@@ -189,7 +189,7 @@ impl Command {
         let told = |pause: &AgentPause| -> Told { (pause.reason.clone(), pause.stop) };
         let paused = |agent: Option<&Arc<Agent>>| Some(agent?.paused.as_deref().map(told));
         let (Some(is), was) = (paused(state.agent(id)), paused(self.before.agent(id))) else {
-            return undoing.left.push(format!("{id} is no longer on the board"));
+            return undoing.left.push(format!("{id} has left the board"));
         };
         if was.as_ref() == Some(&is) {
             return;

@@ -314,5 +314,20 @@ fn help_has_topics_and_lists_them() {
             "{text}"
         );
     }
+    let mut closed = project.command(&["help", "clients"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert!(closed.stdout(writer).status().unwrap().success(), "a pager that was closed");
     assert!(project.says(&["help", "serve"]).contains("Usage: callboard serve"));
+}
+
+#[test]
+fn uninstall_leaves_a_link_and_empties_what_it_leads_to() {
+    let project = Project::with_clients(&[]);
+    project.says(&["init", "Goal", "--yes"]);
+    fs::rename(project.path("project/AGENTS.md"), project.path("project/OTHER.md")).unwrap();
+    std::os::unix::fs::symlink("OTHER.md", project.path("project/AGENTS.md")).unwrap();
+    project.says(&["uninstall"]);
+    assert!(project.path("project/AGENTS.md").is_symlink());
+    assert_eq!(project.read("OTHER.md"), "");
 }
