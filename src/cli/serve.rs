@@ -29,7 +29,8 @@ const BEYOND: &str = "Clients show the token that is printed; those that log in 
 #[derive(clap::Args)]
 #[command(after_help = BEYOND)]
 pub(super) struct Arguments {
-    /// Address and port to listen on; port 0 takes a free port
+    /// Address and port to listen on; port 0 takes a free port. 127.0.0.1 and [::1] are taken
+    /// together, because browsers look for the page at both
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]
     listen: SocketAddr,
     /// Make a new server token; the old one stops working

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::report::say;
 use super::{Outcome, Session, print, runtime, serve};
-use crate::http::{Running, Token};
+use crate::http::{Running, Token, is_free};
 use crate::rpc::client::{self, Address, Client};
 use crate::state::limit::CODE_MINUTES;
 
@@ -69,10 +69,7 @@ fn running(session: &Session) -> anyhow::Result<Option<Client>> {
 /// The usual address, or a free port if another server has it.
 fn free_address() -> SocketAddr {
     let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, serve::PORT));
-    match std::net::TcpListener::bind(usual) {
-        Ok(_) => usual,
-        Err(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-    }
+    if is_free(usual) { usual } else { SocketAddr::from((Ipv4Addr::LOCALHOST, 0)) }
 }
 
 fn told(session: &Session, link: &str, started: bool) -> anyhow::Result<()> {

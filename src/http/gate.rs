@@ -70,7 +70,7 @@ impl Admission {
     /// Accepts this machine's own names and those given.
     pub fn new(address: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
         let mut names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
-        if !address.ip().is_loopback() && !address.ip().is_unspecified() {
+        if !address.ip().is_unspecified() {
             names.push(Self::host_of(address));
         }
         names.extend(hosts.iter().map(|host| host.to_ascii_lowercase()));

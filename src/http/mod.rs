@@ -6,6 +6,7 @@
 
 mod cors;
 mod gate;
+mod listener;
 mod places;
 mod rates;
 mod running;
@@ -18,8 +19,6 @@ mod visitors;
 
 use std::convert::Infallible;
 use std::error::Error;
-use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +37,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use jsonrpsee::server::RegisterMethodError;
 use rustix::process::{Resource, getrlimit};
 use serde_json::json;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::select;
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
@@ -47,6 +46,7 @@ use tokio_util::task::TaskTracker;
 use tower::Service;
 
 pub use gate::{Admission, CALLER, Gate, MCP, RPC};
+pub use listener::{ListenError, Listener, is_free, listen};
 pub use rates::Rates;
 pub use running::Running;
 pub use token::{FILE_NAME as TOKEN_FILE, Token, TokenError};
@@ -78,41 +78,6 @@ const BOARD_FILES: usize = 64;
 const OPEN_METRICS: &str = "application/openmetrics-text";
 /// Pause when the system has no more sockets or memory for now.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    #[error(
-        "{address} is not on this machine only; whoever can reach it needs just the token, and \
-         the traffic is not encrypted. Pass --allow-remote if that is meant, and --allow-host \
-         NAME for each name that clients use"
-    )]
-    Remote { address: SocketAddr },
-    /// Has no `source`, as the message contains it.
-    #[error(
-        "cannot listen on {address}: {reason}; is another server there? Choose a port with \
-         --listen"
-    )]
-    Failed { address: SocketAddr, reason: io::Error },
-}
-
-/// Binds the address, which other machines may reach only with `allow_remote`. Must be called
-/// within a tokio runtime.
-///
-/// # Errors
-/// If other machines could reach the address but must not, or if it is in use.
-pub fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListener, ListenError> {
-    if !address.ip().is_loopback() && !allow_remote {
-        return Err(ListenError::Remote { address });
-    }
-    let bound = || {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        // A long backlog, so that no client of many at once has to retry a second later.
-        socket.listen(u32::try_from(CONNECTIONS.max).unwrap_or(u32::MAX))
-    };
-    bound().map_err(|reason| ListenError::Failed { address, reason })
-}
 
 /// Handlers of the paths, behind the gate. The router serves only some of them: what it does per
 /// request is noticeable in a call.
@@ -231,7 +196,7 @@ async fn metrics(State(handle): State<Handle>, headers: HeaderMap) -> Response {
 /// # Errors
 /// If two operations have the same name.
 pub async fn serve<H: mcp::Answering>(
-    listener: TcpListener,
+    listener: Listener,
     handle: Handle,
     server: H,
     pages: Option<Arc<web::Door>>,

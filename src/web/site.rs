@@ -5,7 +5,7 @@
 //! owner's token: no link to another port can be made for it by those who do not know it, and two
 //! boards of one name are two hosts.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use super::login::{letters, signature};
@@ -36,9 +36,12 @@ impl Site {
         let label = host_label(&name, secret);
         let host = format!("{label}.localhost");
         let port = address.port();
-        let is_near = address.ip().is_loopback() || address.ip().is_unspecified();
+        // Browsers look for names below `localhost` at no other address of the loopback.
+        let ip = address.ip();
+        let is_near = ip.is_unspecified()
+            || [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()].contains(&ip);
         let url = match (names.first(), is_near) {
-            (Some(name), _) if !address.ip().is_loopback() => format!("http://{name}:{port}"),
+            (Some(name), _) if !ip.is_loopback() => format!("http://{name}:{port}"),
             (None, false) => format!("http://{address}"),
             _ => format!("http://{host}:{port}"),
         };
@@ -123,5 +126,6 @@ mod tests {
         assert_eq!(url("0.0.0.0:8425", &[]), near);
         assert_eq!(url("0.0.0.0:8425", &["board.example"]), "http://board.example:8425");
         assert_eq!(url("10.0.0.7:8425", &[]), "http://10.0.0.7:8425");
+        assert_eq!(url("127.0.0.2:8425", &[]), "http://127.0.0.2:8425");
     }
 }

@@ -1,6 +1,7 @@
 //! The pages of `callboard serve` as browsers see them.
 
 mod actions;
+mod addresses;
 mod chromium;
 mod command;
 mod door;

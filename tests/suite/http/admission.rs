@@ -1,10 +1,12 @@
 //! Admission: Host, Origin, token, content type, and the addresses on which the server may listen.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 
 use super::{admitted, head, refused, status, ways_in};
 use crate::harness::Board;
-use crate::harness::http::{Door, Server, WebSocket, serve};
+use crate::harness::http::{Connection, Door, Server, WebSocket, serve};
 
 #[test]
 fn host_of_this_machine_is_admitted_by_any_name_and_port() {
@@ -280,6 +282,17 @@ fn listener_that_may_be_reached_from_elsewhere_still_asks_for_host_origin_and_to
     refused(&server, 403, |request| request.header("Host", "evil.example"));
     refused(&server, 403, |request| request.header("Origin", "https://evil.example"));
     refused(&server, 401, |request| request.without("Authorization"));
+}
+
+#[test]
+fn another_address_of_the_loopback_is_a_host_too() {
+    let board = Board::new();
+    let server = Server::with(&board, &["--listen", "127.0.0.2:0"], &[]);
+    let address = SocketAddr::from(([127, 0, 0, 2], server.address.port()));
+    let request = server.request("GET", "/healthz").header("Host", &address.to_string());
+    assert_eq!(Connection::to(address).ask(&request).status, 200);
+    let link = server.announced["link"].as_str().unwrap();
+    assert!(link.starts_with(&format!("http://{address}/")), "{link}");
 }
 
 #[test]

@@ -419,7 +419,7 @@ fn connections_that_close_are_forgotten() {
     let board = Board::new();
     let server = Server::on(&board);
     Door::Rpc.ok(&server, "get_status", &json!({}));
-    until(PATIENCE, "one listener is left", || (server.sockets() <= 4).then_some(()));
+    until(PATIENCE, "the listeners are left", || (server.sockets() <= 5).then_some(()));
     let before = server.sockets();
     let mut open: Vec<_> = (0..200).map(|_| server.connect()).collect();
     let mut sockets: Vec<_> = (0..50).map(|_| WebSocket::open(&server)).collect();
