@@ -41,8 +41,11 @@ const GAP_BY_WORK: u32 = 4;
 const AGEING: Duration = Duration::from_secs(20);
 /// Interval of comments on a stream without frames, by which both ends notice that it is broken.
 const PULSE: Duration = Duration::from_secs(15);
-/// Longest time that a page waits between two attempts to connect.
-const HX_CONFIG: &str = r#"{"sse":{"reconnectMaxDelay":5000}}"#;
+/// Longest time that a page waits between two attempts to connect. One in the background stays
+/// connected: its title says how much waits, and it notifies the person.
+const HX_CONFIG: &str = r#"{"sse":{"reconnectMaxDelay":5000,"pauseOnBackground":false}}"#;
+/// Seconds after which a page that was one too many tries again.
+const LATER: &str = "60";
 
 /// The screens that are looked at.
 pub(super) struct Live {
@@ -91,7 +94,7 @@ enum Has {
 pub(super) fn connection(visit: &Visit) -> Markup {
     let page: String = form_urlencoded::byte_serialize(visit.path.as_bytes()).collect();
     let address = format!("{PATH}?page={page}&seq={Seq}");
-    html! { div #live hidden hx-sse:connect=(address) hx-config=(HX_CONFIG) hx-nonce=(visit.nonce) {} }
+    html! { div #live hidden hx-sse:connect=(address) hx-trigger="load, again" hx-config=(HX_CONFIG) hx-nonce=(visit.nonce) {} }
 }
 
 impl Live {
@@ -148,7 +151,7 @@ pub(super) fn answer(door: &Arc<Door>, visit: &Visit, request: &Parts) -> Respon
     let Some(caller) = &visit.caller else { return StatusCode::UNAUTHORIZED.into_response() };
     let Some(place) = Place::take(&door.live.open) else {
         tracing::warn!(OPEN_PAGES, "too many open pages; a new one is not kept up to date");
-        return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "60")]).into_response();
+        return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, LATER)]).into_response();
     };
     let Some(path) = queried(request, "page") else {
         return StatusCode::BAD_REQUEST.into_response();

@@ -69,11 +69,11 @@ impl Logins {
     }
 
     /// A new code that stands for the token with this hash, once and for some minutes.
-    pub(super) fn code(&self, token: &str) -> io::Result<String> {
+    pub(super) fn code(&self, token: &str, now: Instant) -> io::Result<String> {
         let code = random_letters(CODE_LETTERS)?;
-        let until = Instant::now() + Duration::from_secs(60 * CODE_MINUTES);
+        let until = now + Duration::from_secs(60 * CODE_MINUTES);
         let mut codes = self.codes();
-        codes.retain(|_, code| code.until > Instant::now());
+        codes.retain(|_, code| code.until > now);
         if codes.len() >= CODES {
             let oldest = codes.iter().min_by_key(|(_, code)| code.until);
             oldest.map(|(hash, _)| hash.clone()).and_then(|hash| codes.remove(&hash));
@@ -83,9 +83,9 @@ impl Logins {
     }
 
     /// The hash of the token that a code stands for. The code is used up.
-    pub(super) fn redeem(&self, code: &str) -> Option<String> {
+    pub(super) fn redeem(&self, code: &str, now: Instant) -> Option<String> {
         let used = self.codes().remove(&sha256(code.trim()))?;
-        (used.until > Instant::now()).then_some(used.token)
+        (used.until > now).then_some(used.token)
     }
 
     fn codes(&self) -> MutexGuard<'_, HashMap<String, Code>> {
@@ -130,5 +130,57 @@ impl Logins {
         let (until, token) = (fields.next()?.parse::<i64>().ok()?, fields.next()?);
         let is_good = is_own && !secret.is_empty() && now.millis() < until;
         is_good.then(|| token.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logins() -> Logins {
+        Logins::new(Arc::new(|| "secret".to_owned()), "app")
+    }
+
+    fn minutes(count: u64) -> Duration {
+        Duration::from_secs(60 * count)
+    }
+
+    #[test]
+    fn code_is_good_once_and_until_its_time_is_over() {
+        let (logins, start) = (logins(), Instant::now());
+        let last = start + minutes(CODE_MINUTES) - Duration::from_millis(1);
+        let code = logins.code("token", start).unwrap();
+        assert_eq!(logins.redeem(&code, last).as_deref(), Some("token"));
+        assert_eq!(logins.redeem(&code, start), None, "it was used");
+        let late = logins.code("token", start).unwrap();
+        assert_eq!(logins.redeem(&late, start + minutes(CODE_MINUTES)), None);
+        assert_eq!(logins.redeem(&late, start), None, "who came too late has used it up");
+    }
+
+    #[test]
+    fn codes_that_are_over_make_room_and_then_the_oldest_does() {
+        let (logins, start) = (logins(), Instant::now());
+        let old = logins.code("old", start).unwrap();
+        let later = start + minutes(CODE_MINUTES);
+        let codes: Vec<_> = (0..CODES).map(|_| logins.code("new", later).unwrap()).collect();
+        assert_eq!(logins.codes().len(), CODES, "the old one is gone");
+        assert_eq!(logins.redeem(&old, start), None);
+        let one_more = logins.code("newest", later + minutes(1)).unwrap();
+        assert_eq!(logins.codes().len(), CODES);
+        let good = codes.iter().filter(|code| logins.redeem(code, later).is_some()).count();
+        assert_eq!(good, CODES - 1);
+        assert_eq!(logins.redeem(&one_more, later).as_deref(), Some("newest"));
+    }
+
+    #[test]
+    fn cookie_ends_with_its_days() {
+        let (logins, start) = (logins(), Timestamp::from_millis(1_000));
+        let cookie = logins.cookie("token", start).unwrap();
+        let sent = cookie.split(';').next().unwrap().parse().unwrap();
+        let headers = HeaderMap::from_iter([(COOKIE, sent)]);
+        let visitor = |now| logins.visitor(&headers, now);
+        let end = start + COOKIE_DAYS * DAY;
+        assert_eq!(visitor(end - 1).as_deref(), Some("token"));
+        assert_eq!(visitor(end), None);
     }
 }

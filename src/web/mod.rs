@@ -21,6 +21,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, LOCATION, SET_COOKIE};
@@ -141,7 +142,7 @@ impl Door {
     /// # Errors
     /// If the system has no randomness.
     pub fn link(&self, token: &str) -> io::Result<String> {
-        Ok(self.site.link(&self.logins.code(token)?))
+        Ok(self.site.link(&self.logins.code(token, Instant::now())?))
     }
 
     /// Answers a request for a page. `caller` is the visitor, if the cookie is good.
@@ -255,7 +256,8 @@ impl Door {
         let field = |wanted: &str| {
             form_urlencoded::parse(body).find(|(name, _)| name == wanted).map(|(_, value)| value)
         };
-        let Some(token) = field("code").and_then(|code| self.logins.redeem(&code)) else {
+        let now = Instant::now();
+        let Some(token) = field("code").and_then(|code| self.logins.redeem(&code, now)) else {
             let notice = Notice {
                 text: "this code has expired or was used, or is mistyped: a new one is printed by \
                        the command below"

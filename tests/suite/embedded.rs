@@ -1,8 +1,6 @@
 //! The board in a program of one's own, beside processes of `callboard`.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use callboard::board::Options;
@@ -17,7 +15,7 @@ use callboard::{Board as Embedded, Error};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::harness::{Board, STATE_FILE};
+use crate::harness::{Board, STATE_FILE, example_program};
 
 #[expect(dead_code, reason = "its main is run as a program")]
 #[path = "../../examples/embed.rs"]
@@ -57,28 +55,12 @@ async fn program_claims_and_completes_beside_a_running_process() {
     board.assert_file_is_the_replay();
 }
 
-/// The example as a program. It is built beside the tests, unless only these were asked for: then
-/// it may be an older one.
-fn example_program() -> PathBuf {
-    let tests = env::current_exe().unwrap();
-    let program = tests.ancestors().nth(2).unwrap().join("examples/embed");
-    let made = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
-    if made(&program) < made(&tests) {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["build", "--quiet", "--offline", "--example", "embed"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(cargo.status().unwrap().success());
-    }
-    program
-}
-
 /// It opens the board that a command would use where it is started.
 #[test]
 fn example_runs_as_a_program_on_the_board_of_its_environment() {
     let board = Board::new();
     board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
-    let mut command = Command::new(example_program());
+    let mut command = Command::new(example_program("embed"));
     let ended =
         board.finish(command.current_dir(board.base()).env("COORDINATION_DIR", board.dir()));
     assert!(ended.status.success(), "{}", ended.stderr);

@@ -91,6 +91,22 @@ pub(crate) fn available(what: &str, missing: Option<&str>) -> bool {
     false
 }
 
+/// An example as a program. It is built beside the tests, unless only these were asked for: then
+/// it may be an older one.
+pub(crate) fn example_program(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.ancestors().nth(2).unwrap().join("examples").join(name);
+    let made = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    if made(&program) < made(&tests) {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--quiet", "--offline", "--example", name])
+            .current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(cargo.status().unwrap().success());
+    }
+    program
+}
+
 pub(crate) struct Board {
     base: TempDir,
     dir: PathBuf,

@@ -33,9 +33,9 @@ export const isLive = (page, sign = 'on') =>
   until(`the page is ${sign}`, () => page.evaluate((wanted) => document.documentElement.dataset.live === wanted, sign));
 
 export class Board {
-  constructor(callboard, home) {
+  constructor(callboard, home, dir = path.join(home, 'board')) {
     this.callboard = callboard;
-    this.dir = path.join(home, 'board');
+    this.dir = dir;
     this.env = { ...process.env, HOME: home, COORDINATION_DIR: this.dir };
     this.home = home;
   }
@@ -136,7 +136,7 @@ export class Watch {
     });
     page.on('console', (message) => {
       // What fails because the server was ended on purpose is no fault.
-      const isExpected = /ERR_CONNECTION_REFUSED|htmx:sse:error|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|status of 4/.test(message.text());
+      const isExpected = /ERR_CONNECTION_REFUSED|htmx:sse:error|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|status of (4|503)/.test(message.text());
       if (message.type() === 'error' && !isExpected) this.faults.push(`on the console of ${page.url()}: ${message.text()}`);
     });
   }

@@ -70,15 +70,23 @@
     }
   });
 
-  const show = (isLive) => {
+  const show = (isLive, why = 'connecting again') => {
     document.documentElement.dataset.live = isLive ? 'on' : 'off';
     const sign = document.getElementById('live-sign');
-    if (sign) sign.textContent = isLive ? 'live' : 'connecting again';
+    if (sign) sign.textContent = isLive ? 'live' : why;
+  };
+  const failed = (status) => {
+    if (status === 401) location.reload();
+    show(false, status === 503 ? 'not live: too many pages are open' : undefined);
   };
   document.addEventListener('htmx:sse:after:connection', () => show(true));
   document.addEventListener('htmx:sse:close', () => show(false));
-  document.addEventListener('htmx:sse:error', ({ detail }) => {
-    show(false);
-    if (detail.status === 401) location.reload();
+  document.addEventListener('htmx:sse:error', ({ detail }) => failed(detail.status));
+  // htmx connects again where a connection has ended, and not where there has never been one.
+  document.addEventListener('htmx:finally:request', ({ target, detail }) => {
+    if (target.id !== 'live' || target._htmx?.sse) return;
+    failed(detail.ctx.response?.status);
+    const seconds = Number(detail.ctx.response?.headers.get('Retry-After')) || 2;
+    setTimeout(() => htmx.trigger(target, 'again'), 1000 * seconds);
   });
 })();
