@@ -681,7 +681,7 @@ fn beginning_of_cycle<S: Serializer>(cycle: &[TaskId], serializer: S) -> Result<
 }
 
 /// Names at most ten entries of a cycle, whose last entry is its first.
-pub(super) fn cycle_text(cycle: &[impl ToString]) -> String {
+pub fn cycle_text(cycle: &[impl ToString]) -> String {
     let names: Vec<_> = named_of_cycle(cycle).iter().map(ToString::to_string).collect();
     match cycle.len().saturating_sub(CYCLE_SHOWN + 1) {
         0 => names.join(" -> "),

@@ -9,12 +9,17 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{Door, Notice, Visit};
-use crate::ops::{CreateTask, GetHistory, GetMessages, Operation, SendMessage, Undo, UpdateTask};
+use crate::ops::{
+    CreateTask, FindTasks, GetHistory, GetMessages, GetTask, Operation, SendMessage, Undo,
+    UpdateTask,
+};
 use crate::participant::{AgentChoice, CallError, Caller};
+use crate::state::State;
 use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, TaskId};
-use crate::view::{Latest, latest};
+use crate::state::refusal::{Refusal, cycle_text};
+use crate::view::{Latest, Named, latest};
 
 pub(super) const PREFIX: &str = "/do/";
 
@@ -40,6 +45,7 @@ const DECISIVE: [&str; 19] = [
     "tasks_reset",
     "tasks_retired",
 ];
+const DEPENDENCIES: &str = "dependencies";
 /// Most changes that a refusal names.
 const NAMED: usize = 5;
 
@@ -93,13 +99,10 @@ impl Form {
         Some(text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from))
     }
 
+    /// The entries of a field, with a comma or the end of a line behind each: titles have spaces.
     fn list(&self, name: &str) -> Vec<&str> {
-        let separators = |c: char| c == ',' || c.is_whitespace();
-        self.field(name)
-            .into_iter()
-            .flat_map(|text| text.split(separators))
-            .filter(|one| !one.is_empty())
-            .collect()
+        let entries = self.field(name).into_iter().flat_map(|text| text.split([',', '\n']));
+        entries.map(str::trim).filter(|one| !one.is_empty()).collect()
     }
 }
 
@@ -180,7 +183,8 @@ fn added(form: &Form) -> Map<String, Value> {
         arguments.entry("description").or_insert(Value::from(title));
     }
     arguments.extend(form.number("priority").map(|priority| ("priority".to_owned(), priority)));
-    arguments.insert("dependencies".to_owned(), json!(form.list("after")));
+    arguments.insert(DEPENDENCIES.to_owned(), json!(form.list("after")));
+    arguments.insert("tags".to_owned(), json!(form.list("tags")));
     arguments.insert("idempotency_key".to_owned(), Value::from(form.key.as_str()));
     arguments
 }
@@ -191,14 +195,23 @@ fn edited(form: &Form) -> Map<String, Value> {
         form.arguments(&[("task", "task_id"), ("title", "title"), ("description", "description")]);
     arguments.extend(form.number("priority").map(|priority| ("priority".to_owned(), priority)));
     if form.field("after").is_some() {
-        let after = form.list("after");
-        if after.is_empty() {
-            arguments.insert("clear".to_owned(), json!(["dependencies"]));
-        } else {
-            arguments.insert("dependencies".to_owned(), json!(after));
-        }
+        replace(&mut arguments, DEPENDENCIES, json!(form.list("after")));
+    }
+    // A tag with a comma in it stays one as long as the field is left as it was.
+    if form.field("tags") != form.field("tags_before") {
+        replace(&mut arguments, "tags", json!(form.list("tags")));
     }
     arguments
+}
+
+/// Gives a list of the task another value.
+fn replace(arguments: &mut Map<String, Value>, name: &str, list: Value) {
+    if list == json!([]) {
+        let cleared = arguments.entry("clear").or_insert_with(|| json!([]));
+        cleared.as_array_mut().into_iter().for_each(|cleared| cleared.push(Value::from(name)));
+    } else {
+        arguments.insert(name.to_owned(), list);
+    }
 }
 
 fn sent(form: &Form, names: &[(&str, &str)], done: &'static str) -> Act {
@@ -234,13 +247,15 @@ impl Door {
     pub(super) async fn act(&self, visit: &Visit, name: &str, form: &Form) -> Option<Outcome> {
         let caller = acting(visit.caller.as_ref()?);
         let act = match name {
-            "reorder" => match self.moved(form).await {
-                Ok(act) => act,
-                Err(outcome) => return Some(outcome),
-            },
-            name => act(name, form)?,
+            "reorder" => self.moved(form).await,
+            "link" | "unlink" => self.linked(&caller, name == "link", form).await,
+            name => Ok(act(name, form)?),
         };
-        Some(self.acted(&caller, act, form).await.unwrap_or_else(|outcome| outcome))
+        let outcome = match act {
+            Ok(act) => self.acted(&caller, act, form).await,
+            Err(outcome) => Err(outcome),
+        };
+        Some(outcome.unwrap_or_else(|outcome| outcome))
     }
 
     async fn acted(&self, caller: &Caller, act: Act, form: &Form) -> Result<Outcome, Outcome> {
@@ -248,11 +263,17 @@ impl Door {
             self.check_unchanged(caller, task, seq).await?;
         }
         let mut arguments = act.arguments;
+        if let Some(named) = arguments.get_mut(DEPENDENCIES) {
+            *named = self.ids(caller, named.take()).await?;
+        }
         let is_personal = [SendMessage::NAME, GetMessages::NAME].contains(&act.operation);
         if is_personal && !caller.names_agent() {
             arguments.insert("agent_id".to_owned(), Value::from(HUMAN));
         }
-        let reply = self.handle.call(act.operation, Value::Object(arguments), caller).await?;
+        let reply = match self.handle.call(act.operation, Value::Object(arguments), caller).await {
+            Ok(reply) => reply,
+            Err(error) => return Err(self.objection(error).await?),
+        };
         let number = reply["task"]["number"].as_u64().map(|number| format!("#{number}"));
         let what = number.or_else(|| form.given("task").or(form.given("agent")).map(str::to_owned));
         let text = match what {
@@ -260,6 +281,50 @@ impl Door {
             None => act.done.to_owned(),
         };
         Ok(Outcome { status: StatusCode::OK, notice: Notice { text, is_refusal: false } })
+    }
+
+    /// The ids of tasks that a person names by numbers, paths or titles.
+    async fn ids(&self, caller: &Caller, named: Value) -> Result<Value, Outcome> {
+        if named == json!([]) {
+            return Ok(named);
+        }
+        let found = self.handle.call(FindTasks::NAME, json!({"references": named}), caller).await?;
+        let found = found["tasks"].as_array().into_iter().flatten();
+        Ok(found.map(|task| task["id"].clone()).collect())
+    }
+
+    /// One dependency more than the task has, or one less.
+    async fn linked(&self, caller: &Caller, more: bool, form: &Form) -> Result<Act, Outcome> {
+        let mut arguments = form.arguments(&[("task", "task_id")]);
+        let asked = Value::Object(arguments.clone());
+        let task = self.handle.call(GetTask::NAME, asked, caller).await?;
+        let mut all = task["task"][DEPENDENCIES].as_array().cloned().unwrap_or_default();
+        let one = Value::from(form.given("needs").unwrap_or_default());
+        let done = if more {
+            all.push(one);
+            "waits for one task more"
+        } else {
+            all.retain(|id| *id != one);
+            "waits for one task less"
+        };
+        replace(&mut arguments, DEPENDENCIES, Value::from(all));
+        Ok(Act { operation: UpdateTask::NAME, arguments, done })
+    }
+
+    /// Why an operation has refused. A cycle is told by what people call its tasks.
+    async fn objection(&self, error: CallError) -> Result<Outcome, Outcome> {
+        let CallError::Refused(Refusal::DependencyCycle { cycle }) = error else {
+            return Ok(error.into());
+        };
+        let called = move |state: &State| -> Vec<_> {
+            let named = cycle.iter().map(|id| Named::find(state, id));
+            named.map(|task| format!("{} {}", task.name(), task.title)).collect()
+        };
+        let text = format!(
+            "nothing was changed, because tasks would wait for each other in a cycle: {}",
+            cycle_text(&self.handle.look(called).await?)
+        );
+        Ok(Outcome::refused(StatusCode::UNPROCESSABLE_ENTITY, text))
     }
 
     /// A task's new place among those that are ready is another priority.

@@ -194,6 +194,17 @@ pub(super) fn needed(name: &str, label: &str) -> Markup {
     }
 }
 
+/// The fields of a task by which others are found: what it waits for, and its tags.
+pub(super) fn relations(after: &str, tags: &str) -> Markup {
+    html! {
+        label {
+            "Waits for: numbers, paths or titles, one a line"
+            textarea.short name="after" rows="2" { "\n" (after) }
+        }
+        label { "Tags, with commas between them" input name="tags" value=(tags) autocomplete="off"; }
+    }
+}
+
 /// What is opened by a button: a form that wants more than a click.
 pub(super) fn opened(visit: &Visit, button: &str, inside: Markup) -> Markup {
     html! {

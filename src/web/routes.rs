@@ -154,7 +154,7 @@ impl Reader<'_> {
         let made =
             tokio::task::spawn_blocking(move || Diff::of(&asked, asked.attempts.last(), &project));
         let diff = made.await.map_err(|_| CallError::Gone)?;
-        Ok((pages::task::diff(&board, &task, &diff), board.seq))
+        Ok((pages::task::diff(&board, &task, &diff, self.visit), board.seq))
     }
 
     async fn graph(&self) -> Opened {

@@ -62,8 +62,9 @@ const sends = async (...words) => {
 };
 
 await page.goto(`${board.origin}/add`);
-await sends('add', {}, { title: 'Added in the page', description: 'd' });
-const added = board.state().tasks[0].id;
+await sends('add', {}, { title: 'Added in the page', description: 'd', tags: 'page, new' });
+const { id: added, tags } = board.state().tasks[0];
+assert.deepEqual(tags, ['page', 'new']);
 for (const id of ['t1', 't2', 't3', 't4', 't5']) await board.call('create_task', { id, title: `Title of ${id}`, description: 'd', max_attempts: 1 });
 for (const id of ['r1', 'r2']) await board.call('create_task', { id, title: id, description: 'd', review: 'required' });
 for (const agent of ['ada', 'bob']) await board.call('register_agent', { agent_id: agent, role: 'worker' });
@@ -94,9 +95,19 @@ assert.equal(asked.answer, 'the third');
 await page.goto(`${board.origin}/tasks/t4`);
 await sends('retry', { task: 't4' });
 await page.goto(`${board.origin}/tasks/${added}`);
-await sends('edit', { task: added }, { title: 'Edited in the page', after: 't2' });
+await sends('edit', { task: added }, { title: 'Edited in the page', after: 't2', tags: 'edited' });
 const edited = await task(added);
-assert.deepEqual([edited.title, edited.dependencies], ['Edited in the page', ['t2']]);
+assert.deepEqual([edited.title, edited.dependencies, edited.tags], ['Edited in the page', ['t2'], ['edited']]);
+await sends('link', { task: added }, { needs: 'title of t3' });
+assert.deepEqual((await task(added)).dependencies, ['t2', 't3']);
+await page.waitForSelector('form[action="/do/unlink"]:has([value=t3])');
+await sends('unlink', { task: added, needs: 't2' });
+assert.deepEqual((await task(added)).dependencies, ['t3']);
+await page.goto(`${board.origin}/tasks/t3`);
+const cycle = await send('link', { task: 't3' }, { needs: '#1' });
+assert(cycle.isRefused && cycle.text.includes('#4 Title of t3 -> #1 Edited in the page -> #4 Title of t3'), cycle.text);
+assert.deepEqual((await task('t3')).dependencies, []);
+passed('a cycle is refused with its path');
 
 await page.goto(`${board.origin}/agents/ada`);
 await sends('message', { to: 'ada' }, { text: 'How far are you?' });
@@ -148,6 +159,13 @@ await plain.fill('form[action="/do/add"] [name=description]', 'd');
 await plain.click('form[action="/do/add"] button');
 assert.match(await plain.textContent('#notice'), /added/);
 assert.equal(board.state().tasks.at(-1).title, 'Without script');
+await plain.goto(`${board.origin}/tasks/${added}`);
+await plain.locator('#facts summary', { hasText: 'Add' }).click();
+await plain.fill('form[action="/do/link"] [name=needs]', '#3');
+await plain.click('form[action="/do/link"] button');
+assert.deepEqual((await task(added)).dependencies, ['t3', 't2']);
+await plain.click('form[action="/do/unlink"]:has([value=t3]) button');
+assert.deepEqual((await task(added)).dependencies, ['t2']);
 passed('forms work without script');
 
 // An observer sees everything and has no forms.

@@ -138,6 +138,19 @@ const restore = () =>
   });
 restore();
 
+// The line of a change whose number is clicked is named in what is sent back.
+document.addEventListener('click', (event) => {
+  const line = event.target.closest('[data-line]');
+  const field = line && $('form[action="/do/reject"] textarea');
+  if (!field) return;
+  event.preventDefault();
+  field.closest('details')?.setAttribute('open', '');
+  const before = field.value.trimEnd();
+  field.value = `${before}${before && '\n'}${line.dataset.line}: `;
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  field.focus();
+});
+
 // What takes long to make comes after the rest of the page.
 $$('[data-load]').forEach((one) => {
   const target = `#${one.id}`;

@@ -3,7 +3,7 @@
 use maud::html;
 
 use crate::view::Board;
-use crate::web::parts::{Act, command};
+use crate::web::parts::{Act, command, relations};
 use crate::web::visit::Visit;
 use crate::web::{Layout, Page, Place, Section, shell};
 
@@ -23,11 +23,9 @@ pub(in crate::web) fn page(board: &Board, visit: &Visit) -> Page {
                         (Act::new("new", "add").stacked().form(visit, html! {
                             label { "Title" input name="title" autofocus; }
                             label { "What is to be done" textarea name="description" rows="7" required {} }
-                            div.pair {
-                                label { "Priority, 1 is first" input type="number" name="priority" min="1" max="10" value="5"; }
-                                }
-                            label { "Waits for (ids or paths)" input name="after"; }
-                                div.acts { button.first { "Add" } a.button href="/" { "Back" } }
+                            div.pair { label { "Priority, 1 is first" input type="number" name="priority" min="1" max="10" value="5"; } }
+                            (relations("", ""))
+                            div.acts { button.first { "Add" } a.button href="/" { "Back" } }
                         }))
                         @if !visit.may_act() { p.empty { "You may look, but not add tasks." } }
                         p.note { "Many at once:" }

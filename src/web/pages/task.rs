@@ -9,10 +9,11 @@ use maud::{Markup, html};
 
 use super::markdown;
 use crate::git::change::Diff;
+use crate::state::id::TaskId;
 use crate::state::message::Message;
-use crate::state::task::Task;
+use crate::state::task::{Task, TaskStatus};
 use crate::state::time::Timestamp;
-use crate::view::{Board, Detail, Latest};
+use crate::view::{Board, Detail, Latest, Named};
 use crate::web::parts::{agent, clock, heading, status, task_href};
 use crate::web::visit::Visit;
 use crate::web::{Layout, Page, Place, Section, shell};
@@ -48,7 +49,7 @@ pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page 
                 "facts",
                 html! {
                     div #facts {
-                        (facts::section(sheet))
+                        (facts::section(sheet, visit))
                         (happened(sheet))
                         (messages(sheet, visit))
                         (found(sheet))
@@ -60,7 +61,8 @@ pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page 
 }
 
 /// The page of what the work on a task changed, from which its own page takes it.
-pub(in crate::web) fn diff(board: &Board, task: &Task, diff: &Diff) -> Page {
+pub(in crate::web) fn diff(board: &Board, task: &Task, diff: &Diff, visit: &Visit) -> Page {
+    let is_reviewed = task.status == TaskStatus::Review && visit.may_act();
     Page {
         title: format!("Changes of {}", task.headline()),
         place: Place::None,
@@ -68,17 +70,18 @@ pub(in crate::web) fn diff(board: &Board, task: &Task, diff: &Diff) -> Page {
         is_live: false,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
-            Section { id: "of".into(), html: of(task) },
-            Section { id: "changes".into(), html: changes::section(task, diff) },
+            Section { id: "of".into(), html: of(task, is_reviewed, visit) },
+            Section { id: "changes".into(), html: changes::section(task, diff, is_reviewed) },
         ],
     }
 }
 
-fn of(task: &Task) -> Markup {
+fn of(task: &Task, is_reviewed: bool, visit: &Visit) -> Markup {
     html! {
         div #of {
             p.crumbs { a href=(task_href(task.id.as_str())) { (task.headline()) } }
             h1 { "What its work changed" }
+            @if is_reviewed { (acts::send_back(task, visit)) }
         }
     }
 }
@@ -90,6 +93,15 @@ impl Sheet {
 
     fn now(&self) -> Timestamp {
         self.detail.now
+    }
+
+    /// What people call the tasks that this one depends on.
+    fn dependencies(&self) -> Vec<String> {
+        let name = |id: &TaskId| {
+            let named = self.detail.needs.iter().find(|named| named.id == *id);
+            named.map_or_else(|| id.to_string(), Named::name)
+        };
+        self.task.dependencies.iter().map(name).collect()
     }
 }
 

@@ -186,6 +186,7 @@ fn pages(state: &State, text: &str, visit: &Visit) -> Vec<(&'static str, Page)> 
         what: text.to_owned(),
         text: format!("diff --git a/{text} b/{text}\n@@ -1 +1 @@\n-{text}\n+{text}"),
     });
+    let none = Diff::Nothing(text.to_owned());
     let profile = Profile::of(state, &AgentId::trusted("a"), &look).unwrap();
     let list = List::of(state, Kind::All, None, &Filter::default(), 0, now());
     let files: Vec<_> = state
@@ -200,8 +201,9 @@ fn pages(state: &State, text: &str, visit: &Visit) -> Vec<(&'static str, Page)> 
         ("task", task::page(&board, &sheet("held"), visit)),
         ("failed task", task::page(&board, &sheet("bad"), visit)),
         ("reviewed task", task::page(&board, &sheet("made"), visit)),
-        ("diff", task::diff(&board, &sheet("held").task, &diff)),
-        ("no diff", task::diff(&board, &sheet("held").task, &Diff::Nothing(text.to_owned()))),
+        ("diff", task::diff(&board, &sheet("held").task, &diff, visit)),
+        ("reviewed diff", task::diff(&board, &sheet("made").task, &diff, visit)),
+        ("no diff", task::diff(&board, &sheet("held").task, &none, visit)),
         ("agents", agents::page(&board)),
         ("agent", agents::one(&board, &profile, &board.latest, visit)),
         ("list", list::page(&board, &list, &query)),

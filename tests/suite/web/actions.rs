@@ -97,6 +97,76 @@ fn every_action_is_an_operation() {
 }
 
 #[test]
+fn tasks_are_linked_by_what_people_call_them() {
+    let board = Board::new();
+    for (id, title, path) in [
+        ("t-lexer", "Lexer, names", None),
+        ("t-parser", "Parser", Some("P1.M1.T1")),
+        ("t-tree", "Tree", None),
+    ] {
+        let task = json!({"id": id, "title": title, "description": "d", "path": path});
+        board.cli_ok("create_task", task);
+    }
+    let server = Server::on(&board);
+    let browser = Browser::logged_in(&server);
+    let needs = |id: &str| board.task(id)["dependencies"].clone();
+    let link =
+        |task: &str, needs: &str| done(&browser, "link", &[("task", task), ("needs", needs)]);
+    link("t-tree", " Lexer, Names ");
+    link("t-tree", "P1.M1.T1");
+    link("t-tree", "#1");
+    assert_eq!(needs("t-tree"), json!(["t-lexer", "t-parser"]));
+    link("t-parser", "1");
+    // The task's page has a button for each.
+    let page = browser.get("/tasks/t-tree").text();
+    assert_eq!(page.matches(r#"action="/do/unlink""#).count(), 2, "{page}");
+    let cycle = act(&browser, "link", &[("task", "t-lexer"), ("needs", "tree")]);
+    let text = cycle.text();
+    assert_eq!(cycle.status, 422, "{text}");
+    let told = "#1 Lexer, names -&gt; #3 Tree -&gt; #1 Lexer, names";
+    assert!(text.contains("in a cycle") && text.contains(told), "{text}");
+    assert_eq!(needs("t-lexer"), json!([]));
+    done(&browser, "unlink", &[("task", "t-tree"), ("needs", "t-lexer")]);
+    done(&browser, "unlink", &[("task", "t-tree"), ("needs", "t-none")]);
+    assert_eq!(needs("t-tree"), json!(["t-parser"]));
+    done(&browser, "unlink", &[("task", "t-tree"), ("needs", "t-parser")]);
+    assert_eq!(needs("t-tree"), json!([]));
+    for unknown in ["#9", "P7.M1", "no such title", ""] {
+        let answer = act(&browser, "link", &[("task", "t-tree"), ("needs", unknown)]);
+        assert_eq!(answer.status, 422, "{unknown}: {}", answer.text());
+    }
+    let answer = act(&browser, "edit", &[("task", "t-tree"), ("after", "#2\n\n Lexer names")]);
+    assert!(answer.status == 422 && answer.text().contains("Lexer names"), "{}", answer.text());
+    done(&browser, "edit", &[("task", "t-tree"), ("after", "#2\r\nP1.M1.T1, t-lexer\r\n")]);
+    assert_eq!(needs("t-tree"), json!(["t-parser", "t-lexer"]));
+}
+
+#[test]
+fn tags_are_set_and_stay_as_they_were() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let browser = Browser::logged_in(&server);
+    done(&browser, "add", &[("title", "First"), ("tags", "lexer, old parser ,")]);
+    let id = board.document()["tasks"][0]["id"].as_str().unwrap().to_owned();
+    let tags = || board.task(&id)["tags"].clone();
+    assert_eq!(tags(), json!(["lexer", "old parser"]));
+    board.cli_ok("update_task", json!({"task_id": id, "tags": ["a, b", "c"]}));
+    let page = browser.get(&format!("/tasks/{id}")).text();
+    assert!(page.contains(r#"name="tags_before" value="a, b, c""#), "{page}");
+    let edit = |after: &str| {
+        let fields = [("task", &*id), ("priority", "2"), ("tags_before", "a, b, c")];
+        done(&browser, "edit", &[fields.as_slice(), &[("tags", after)]].concat());
+    };
+    edit("a, b, c");
+    assert_eq!(tags(), json!(["a, b", "c"]), "the field was left as it was");
+    edit("c, d");
+    assert_eq!(tags(), json!(["c", "d"]));
+    edit("");
+    assert_eq!(tags(), Value::Null);
+    assert_eq!(board.task(&id)["priority"], 2);
+}
+
+#[test]
 fn agents_are_steered_and_spoken_to() {
     let board = Board::new();
     add(&board, "t1");

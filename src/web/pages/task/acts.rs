@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::Sheet;
-use crate::state::task::TaskStatus;
-use crate::web::parts::{Act, line, needed, opened};
+use crate::state::task::{Task, TaskStatus};
+use crate::web::parts::{Act, line, needed, opened, relations};
 use crate::web::visit::Visit;
 
 pub(super) fn all(sheet: &Sheet, visit: &Visit) -> Markup {
@@ -17,10 +17,7 @@ pub(super) fn all(sheet: &Sheet, visit: &Visit) -> Markup {
             div.acts {
                 @if status == TaskStatus::Review {
                     (review("approve").first(visit, "Approve"))
-                    (opened(visit, "Send back", review("reject").wide().form(visit, html! {
-                        (needed("reason", "What to do better"))
-                        button.first { "Send back" }
-                    })))
+                    (opened(visit, "Send back", send_back(task, visit)))
                 }
                 @if matches!(status, TaskStatus::Failed | TaskStatus::Cancelled) {
                     (about("retry").first(visit, "Retry"))
@@ -44,6 +41,22 @@ pub(super) fn all(sheet: &Sheet, visit: &Visit) -> Markup {
             }
         }
     }
+}
+
+/// What is to be done better. A script names the lines of the changes here that are clicked.
+pub(super) fn send_back(task: &Task, visit: &Visit) -> Markup {
+    let attempt = task.attempt.to_string();
+    let reject = Act::new("task", "reject").with("task", task.id.as_str());
+    reject.with("attempt", &attempt).stacked().form(
+        visit,
+        html! {
+            label {
+                "What to do better. A click on the number of a line in the changes names it here:"
+                textarea #reason name="reason" rows="5" required placeholder="src/lexer.rs:12: …" {}
+            }
+            div.acts { button.first { "Send back" } }
+        },
+    )
 }
 
 fn stop(sheet: &Sheet, visit: &Visit) -> Markup {
@@ -76,19 +89,16 @@ pub(super) fn comment(sheet: &Sheet, visit: &Visit) -> Markup {
 /// All fields that can be changed.
 pub(super) fn edit(sheet: &Sheet, visit: &Visit) -> Markup {
     let task = &sheet.task;
-    let dependencies = task.dependencies.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(" ");
+    let (after, tags) = (sheet.dependencies().join("\n"), task.tags.join(", "));
     html! {
         @if visit.may_act() && task.status.is_unfinished() {
             details #edit.fold {
                 summary { strong { "Edit" } }
-                (Act::new("task", "edit").with("task", task.id.as_str()).stacked().form(visit, html! {
+                (Act::new("task", "edit").with("task", task.id.as_str()).with("tags_before", &tags).stacked().form(visit, html! {
                     label { "Title" input name="title" value=(task.title.as_deref().unwrap_or_default()); }
                     label { "Description" textarea name="description" rows="8" { "\n" (task.description) } }
-                    div.pair {
-                        label { "Priority, 1 is first" input type="number" name="priority" min="1" max="10" value=(task.priority); }
-                        label { "Tags" input name="tags" value=(task.tags.join(" ")); }
-                    }
-                    label { "Waits for (ids)" input name="after" value=(dependencies); }
+                    div.pair { label { "Priority, 1 is first" input type="number" name="priority" min="1" max="10" value=(task.priority); } }
+                    (relations(&after, &tags))
                     div.acts { button.first { "Save" } }
                 }))
             }

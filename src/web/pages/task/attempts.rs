@@ -45,7 +45,7 @@ fn one(sheet: &Sheet, attempt: &Attempt) -> Markup {
             @if let Some(text) = result.and_then(|result| result.output.as_deref()) { div.plain { (text) } }
             @if let Some(note) = &attempt.note { p.note { "Newest note: “" (note) "”" } }
             @if let Some(reviewed) = &attempt.reviewed {
-                p {
+                p.plain {
                     @if reviewed.approved { span.good { "Approved" } } @else { span.bad-text { "Sent back" } }
                     @if let Some(by) = &reviewed.by { " by " (agent(by)) }
                     @if let Some(comment) = &reviewed.comment { ": " (comment) }

@@ -5,9 +5,13 @@ use maud::{Markup, html};
 use super::Sheet;
 use crate::state::task::Task;
 use crate::view::Named;
-use crate::web::parts::{clock, heading, part, status, task_href};
+use crate::web::parts::{Act, clock, heading, needed, opened, part, status, task_href};
+use crate::web::visit::Visit;
 
-pub(super) fn section(sheet: &Sheet) -> Markup {
+/// Most tasks of a list that are shown.
+const SHOWN: usize = 30;
+
+pub(super) fn section(sheet: &Sheet, visit: &Visit) -> Markup {
     let (task, detail) = (&sheet.task, &sheet.detail);
     html! {
         section aria-labelledby="facts-title" {
@@ -15,7 +19,7 @@ pub(super) fn section(sheet: &Sheet) -> Markup {
             dl.facts {
                 dt { "Priority" } dd { (task.priority) }
                 @if let Some(kept) = &task.kept_for { dt { "Kept for" } dd { (kept.agent.as_str()) " until " (clock(kept.until, detail.now)) } }
-                @if !detail.needs.is_empty() { dt { "Needs" } dd { (list(&detail.needs)) } }
+                (needs(sheet, visit))
                 @if !detail.needed_by.is_empty() { dt { "Needed by" } dd { (list(&detail.needed_by)) } }
                 @if !detail.parts.is_empty() { dt { "Parts" } dd { (list(&detail.parts)) } }
                 @if let Some(progress) = &detail.progress { dt { "Done" } dd { (progress.done) " of " (progress.tasks) } }
@@ -30,6 +34,37 @@ pub(super) fn section(sheet: &Sheet) -> Markup {
                 dt { "Id" } dd.mono { (task.id) }
                 (artifacts(sheet))
             }
+        }
+    }
+}
+
+/// What it waits for itself, with a way to change that.
+fn needs(sheet: &Sheet, visit: &Visit) -> Markup {
+    let (task, needs) = (&sheet.task, &sheet.detail.needs);
+    let may_change = visit.may_act() && task.status.is_unfinished();
+    let about = |action| Act::new("needs", action).with("task", task.id.as_str());
+    html! {
+        @if may_change {
+            dt { "Needs" }
+            dd {
+                ul {
+                    @for named in needs.iter().take(SHOWN) {
+                        li.row {
+                            span { (entry(named)) }
+                            (about("unlink").with("needs", named.id.as_str()).form(visit, html! {
+                                button.dots title="Do not wait for it" aria-label={ "Do not wait for " (named.name()) } { "×" }
+                            }))
+                        }
+                    }
+                    (more(needs))
+                }
+                (opened(visit, "Add", about("link").wide().form(visit, html! {
+                    (needed("needs", "Number, path or title"))
+                    button.first { "Wait for it" }
+                })))
+            }
+        } @else if !needs.is_empty() {
+            dt { "Needs" } dd { (list(needs)) }
         }
     }
 }
@@ -62,12 +97,18 @@ fn artifacts(sheet: &Sheet) -> Markup {
 fn list(tasks: &[Named]) -> Markup {
     html! {
         ul {
-            @for named in tasks.iter().take(30) {
-                li { (link(named)) @if let Some(of) = named.status { " " (status(of)) } }
-            }
-            @if tasks.len() > 30 { li.note { (tasks.len() - 30) " more" } }
+            @for named in tasks.iter().take(SHOWN) { li { (entry(named)) } }
+            (more(tasks))
         }
     }
+}
+
+fn entry(named: &Named) -> Markup {
+    html! { (link(named)) @if let Some(of) = named.status { " " (status(of)) } }
+}
+
+fn more(tasks: &[Named]) -> Markup {
+    html! { @if tasks.len() > SHOWN { li.note { (tasks.len() - SHOWN) " more" } } }
 }
 
 fn link(named: &Named) -> Markup {
