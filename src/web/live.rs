@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::shell::HEAD;
+use super::shell::{self, HEAD};
 use super::{Door, Page, Seq, Visit};
 use crate::ops::EventFilter;
 use crate::participant::{CallError, Caller};
@@ -286,7 +286,8 @@ impl Frame {
             Has::Frame(number) if number <= self.number => number,
             _ => 0,
         };
-        let mut text = format!("<title>{}</title>", html! { (self.title) }.into_string());
+        let mut text =
+            format!("<title>{}</title>", html! { (shell::title(&self.title)) }.into_string());
         if known < self.layout {
             text.push_str("<hx-partial hx-target=\"main\" hx-swap=\"innerMorph\">");
             let inside = self.sections.iter().filter(|one| one.id != HEAD);
@@ -359,7 +360,7 @@ mod tests {
         let third = second.after(page(&[("a", "2"), ("b", "3")]), 8, "e").unwrap();
         assert_eq!(
             text(&third.step),
-            "id: e-3\ndata: <title>T</title><hx-partial hx-target=\"#b\" hx-swap=\"outerMorph\">\
+            "id: e-3\ndata: <title>T · callboard</title><hx-partial hx-target=\"#b\" hx-swap=\"outerMorph\">\
              <section id=\"b\">38</section></hx-partial>\n\n"
         );
         let both = third.since(Has::Frame(1), "e");

@@ -25,7 +25,7 @@ pub(super) fn page(visit: &Visit, page: &Page) -> Markup {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (page.title) " · callboard" }
+                title { (title(&page.title)) }
                 meta name="htmx-config" content=(HTMX);
                 link rel="icon" href=(href(ICON));
                 link rel="stylesheet" href=(href(STYLE));
@@ -47,6 +47,11 @@ pub(super) fn page(visit: &Visit, page: &Page) -> Markup {
             }
         }
     }
+}
+
+/// What the browser shows above a page.
+pub(super) fn title(page: &str) -> String {
+    format!("{page} · callboard")
 }
 
 /// What the last action came to. It is there without one, too, to be replaced. `data-done` tells the

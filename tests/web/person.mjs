@@ -105,7 +105,7 @@ await page.waitForSelector('#next [data-key="t4"]');
 assert.deepEqual(await notified(), [], 'what does not wait for the person is not told');
 await ask('Seen in the background?');
 const first = await until('a notification', async () => (await notified())[0]);
-assert.match(first, /^\(3\) .*callboard: /);
+assert.equal(first, '(3) Board without a goal: Question ada Seen in the background? Title of w1');
 await look(false);
 await ask('Seen again?');
 await isShown('Seen again?');

@@ -158,15 +158,22 @@ $$('[data-load]').forEach((one) => {
 });
 
 // What waits is told where the page is not looked at.
-const count = () => Number(/^\((\d+)\)/.exec(document.title)?.[1] ?? 0);
-let waiting = count();
-new MutationObserver(() => {
-  const now = count();
-  if (now > waiting && document.hidden && window.Notification?.permission === 'granted') {
-    new Notification(document.title, { tag: 'callboard', body: $('#waits .card')?.innerText ?? '' });
-  }
-  waiting = now;
-}).observe($('head'), { subtree: true, childList: true, characterData: true });
+const count = () => Number($('#waits-title b')?.textContent ?? 0);
+const waits = () => new Map($$('#waits [data-key]').map((card) => [card.dataset.key, card]));
+let [waiting, known] = [count(), waits()];
+document.addEventListener('htmx:after:swap', () => {
+  const [now, cards] = [count(), waits()];
+  const fresh = [...cards].find(([key]) => !known.has(key))?.[1];
+  const isMore = now > waiting || (fresh && now === waiting && cards.size === now);
+  [waiting, known] = [now, cards];
+  if (!isMore || !document.hidden || window.Notification?.permission !== 'granted') return;
+  const body = fresh ? $$('.kind, .who, .what, .text', fresh).map((one) => one.textContent).join(' ') : '';
+  const note = new Notification(`(${now}) ${$('#head h1').textContent}`, { tag: 'callboard', renotify: true, body });
+  note.onclick = () => {
+    focus();
+    note.close();
+  };
+});
 
 const asker = $('[data-notify]');
 if (asker && window.Notification?.permission === 'default') {
