@@ -30,7 +30,7 @@
 // | what is recorded of a thing | `state`: `task`, `agent`, `message` and the like, which no rule is in; `document` for all of it |
 // | a rule, a status, a limit | `state`: pure; `guard`, `claim`, `rank`, `parts`, `reviewing`, `graph`, `deadline`, `room`, `limit`, and `apply` for what events mean |
 // | a kind of event, or a field in one or in the state file | `state::event`, with a line in `state::level::newer`; `level` has the rules, `needed` in it applies them; `participant::living` what each process knows |
-// | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname` |
+// | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname`; `user` for people's names |
 // | messages and file reservations | `state::inbox`, `state::holding` with `pattern`; `cli::guard` for hooks |
 // | what a tool takes, decides or answers | its file in `ops`; a new one is one file and one line in the list |
 // | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
@@ -53,7 +53,7 @@
 // | what a person sees first: its lists, their order, the words of what waits | `view` (a file per part), for `status` and every other screen |
 // | what `callboard ui` shows, and what its keys do | `ui`: `screen` and `keys` (pure), `action` (a letter each), `views` (a file per view), `draw`, `first` (also printed by `status`); `cli::ui` reads the board for it |
 // | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
-// | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
+// | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `elicitation` (what their users are asked), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
 // | who may connect over HTTP | `http`: `gate` (host, origin, token, form, size), `token`, the listener |
 // | what a person sees and does in a browser | `web`: `mod` (addresses), `login` and `site` (who gets in, and where), `entrance` (headers), `shell` and `pages` (what is shown), `live` (what changes in open pages) |

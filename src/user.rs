@@ -5,6 +5,7 @@ use std::env;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fs_err as fs;
@@ -12,12 +13,16 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::notify::settings::{Channel, Written};
+use crate::state::id::{AgentId, HUMAN};
 
 const LARGEST: u64 = 64 << 10;
+/// Sets the person's name for one process.
+const ME: &str = "CALLBOARD_ME";
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    me: Option<String>,
     notify: Option<Written>,
 }
 
@@ -27,6 +32,8 @@ pub(crate) struct User {
     pub path: PathBuf,
     /// When the file was changed last; `None` if there is no file.
     pub changed: Option<SystemTime>,
+    /// The name under which the person acts.
+    pub me: Option<AgentId>,
     pub channels: Vec<Channel>,
 }
 
@@ -65,7 +72,7 @@ pub(crate) fn load() -> Result<Option<User>, UserError> {
     let metadata = match fs::metadata(&path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Some(User { path, changed: None, channels: Vec::new() }));
+            return Ok(Some(User { path, changed: None, me: None, channels: Vec::new() }));
         }
         Err(source) => return Err(UserError::Unread { path, source }),
     };
@@ -83,8 +90,27 @@ pub(crate) fn load() -> Result<Option<User>, UserError> {
         Err(source) => return Err(UserError::Unread { path, source }),
     };
     let dir = path.parent().map(PathBuf::from).unwrap_or_default();
-    let channels = toml::from_str::<File>(&text)
-        .and_then(|file| file.notify.unwrap_or_default().channels(&dir))
-        .map_err(|error| UserError::Invalid { path: path.clone(), detail: error.to_string() })?;
-    Ok(Some(User { path, changed: metadata.modified().ok(), channels }))
+    let invalid = |detail: String| UserError::Invalid { path: path.clone(), detail };
+    let file = toml::from_str::<File>(&text).map_err(|error| invalid(error.to_string()))?;
+    let me = file.me.as_deref().map(AgentId::checked).transpose();
+    let me = me.map_err(|refusal| invalid(format!("me: {refusal}")))?;
+    let channels = file.notify.unwrap_or_default().channels(&dir);
+    let channels = channels.map_err(|error| invalid(error.to_string()))?;
+    Ok(Some(User { path, changed: metadata.modified().ok(), me, channels }))
+}
+
+/// The name of the person who uses this process: of `CALLBOARD_ME`, else of the configuration, else
+/// the system's user. `None` if it is to be `human`, which is nobody in particular.
+pub(crate) fn person() -> Option<Arc<str>> {
+    let set = || AgentId::checked(&env::var(ME).ok()?).ok();
+    let configured = || load().ok().flatten()?.me;
+    let system = || AgentId::checked(&plain(&whoami::username().ok()?)).ok();
+    let name = set().or_else(configured).or_else(system)?;
+    Some(Arc::from(name.as_str())).filter(|name: &Arc<str>| **name != *HUMAN)
+}
+
+/// The name with `-` for what names on a board cannot have, as in `DOMAIN\user`.
+fn plain(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || "._:@+".contains(c) { c } else { '-' };
+    name.chars().map(allowed).collect::<String>().trim_matches('-').to_owned()
 }

@@ -204,6 +204,12 @@ impl Board {
         self
     }
 
+    /// The same board, used by the person of this name.
+    pub(crate) fn for_person(mut self, name: Option<Arc<str>>) -> Self {
+        self.caller.person = name;
+        self
+    }
+
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }

@@ -70,7 +70,9 @@ impl Server {
 
     pub(super) fn client(&self, session: &Session) -> anyhow::Result<Client> {
         let agent = session.acting_agent()?;
-        Ok(Client::new(self.address.clone(), self.token.clone(), agent.as_str(), &session.place())?)
+        let person = session.person();
+        let caller = (agent.as_str(), person.as_deref());
+        Ok(Client::new(self.address.clone(), self.token.clone(), caller, &session.place())?)
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
         if let Some(last) = &reply.last_change {
             let at = page.when(last.at);
-            let by = last.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+            let by = last.by.as_ref().map(|by| format!(" by {}", by.shown())).unwrap_or_default();
             page.field("last change", format_args!("{}{by}, {at} (event {})", last.kind, last.seq));
         }
     })?;

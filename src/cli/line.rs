@@ -41,8 +41,8 @@ pub(super) struct Arguments {
     /// server on this machine]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) token_file: Option<PathBuf>,
-    /// Act as this agent; without it, commands act as `human`. `mcp` and `connect` also take
-    /// `auto`
+    /// Act as this agent; without it, commands are the person's, under the name that `me` in their
+    /// configuration or the system gives. `mcp` and `connect` also take `auto`
     #[arg(long, global = true, value_name = "ID")]
     pub(super) agent: Option<String>,
     /// Allow writing to a board on a network file system; safe only if no other machine uses the

@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     out: Option<PathBuf>,
 }
 
-const ENVIRONMENT: [(&str, &str); 16] = [
+const ENVIRONMENT: [(&str, &str); 17] = [
     ("COORDINATION_DIR", "The board's directory, where --dir names none."),
     ("CALLBOARD_STATE_FILE", "The same as --state-file."),
     (
@@ -52,6 +52,11 @@ const ENVIRONMENT: [(&str, &str); 16] = [
         "CALLBOARD_WHOLE_FILES",
         "If it is set and not empty, the state file is written as a whole each time, which costs \
          more the larger it is.",
+    ),
+    (
+        "CALLBOARD_ME",
+        "Your name in history, reviews and answers; replaces `me` of your own configuration and the \
+         system's user.",
     ),
     (
         "CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_CONFIG_HOME",

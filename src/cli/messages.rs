@@ -192,7 +192,8 @@ fn list(page: &mut Page, reply: &get_messages::Reply, wording: &Wording) {
         let read = if one.unread { "" } else { ", dealt with" };
         let (kind, when) = (one.kind.as_str(), page.when(one.sent_at));
         let id = one.question.as_deref().unwrap_or(one.id.as_str());
-        let head = format!("{id} {kind} from {}{about}{answered} {when}{read}", one.from);
+        let from = one.person.as_deref().unwrap_or(one.from.as_str());
+        let head = format!("{id} {kind} from {from}{about}{answered} {when}{read}");
         page.field(&harmless(&head), &one.text);
         for (number, option) in (1..).zip(&one.options) {
             page.line(harmless(&format!("  {number}. {option}")));

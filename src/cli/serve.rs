@@ -136,14 +136,16 @@ fn begin(
         let owner = Arc::clone(&keys.owner);
         let secret: Secret = Arc::new(move || owner.text());
         let handle = session.participant(Stay::Lasting)?;
-        let pages = Arc::new(web::Door::new(handle.clone(), session.dir(), site, secret));
+        let person = session.person();
+        let pages = Arc::new(web::Door::new(handle.clone(), session.dir(), site, secret, person));
         let reached = Reached::new(address, &arguments.allow_host);
         let _running = Running::note(session.dir(), address.port(), &reached.near)
             .map_err(|error| tracing::warn!(%error, "`callboard web` will not find this server"))
             .ok();
         tell(&reached, &keys.owner, &pages.link(&sha256(keys.owner.text()))?)?;
         super::notify::begin(session.dir(), &handle);
-        let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
+        let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into())
+            .used_by(session.person());
         #[cfg(feature = "conformance")]
         if arguments.conformance {
             let open = Gate { admission, keys: None, rates: Rates::default() };

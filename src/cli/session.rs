@@ -19,12 +19,12 @@ use crate::board::{Options, checkout};
 use crate::location::{Location, Start, without_dots};
 use crate::ops;
 use crate::participant::{self, AgentChoice, BoardError, CallError, Handle, Stay, recovery};
-use crate::signal;
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::task::Place;
 use crate::state::time::Timestamp;
 use crate::worktree::Repository;
+use crate::{signal, user};
 
 /// What commands need: where the board is, how to call it, and how to print.
 #[derive(Clone)]
@@ -145,6 +145,11 @@ impl Session {
         checkout(self.dir(), &self.cwd)
     }
 
+    /// The name of the person who acts, if the command does not act as an agent.
+    pub(super) fn person(&self) -> Option<Arc<str>> {
+        user::person().filter(|_| self.agent.as_deref().is_none_or(|agent| agent == HUMAN))
+    }
+
     /// The agent that the command acts as: by default the person.
     pub(super) fn acting_agent(&self) -> anyhow::Result<AgentId> {
         let name = self.agent.as_deref().unwrap_or(HUMAN);
@@ -152,6 +157,16 @@ impl Session {
             usage_error("--agent auto is for `callboard mcp`; here, name the agent");
         }
         Ok(AgentId::checked(name).map_err(CallError::Refused)?)
+    }
+
+    /// Under which names the history has what is done here: those of a person are what the board
+    /// calls them now, and what it called anybody in charge.
+    pub(super) fn own_actors(&self) -> Vec<AgentId> {
+        if let Some(agent) = &self.agent {
+            return vec![AgentId::trusted(agent.as_str())];
+        }
+        let named = user::person().map(|name| AgentId::of_person(&name));
+        named.into_iter().chain([AgentId::trusted(HUMAN)]).collect()
     }
 
     /// The board that the command works on.
@@ -164,7 +179,8 @@ impl Session {
         }
         let agent = AgentChoice::Named(self.acting_agent()?);
         let board = self.options().stay(stay).open_or_explain(agent)?;
-        Ok(Board::Here(board.in_shell(in_shell(&self.location).into())))
+        let board = board.in_shell(in_shell(&self.location).into());
+        Ok(Board::Here(board.for_person(self.person())))
     }
 
     /// Keeps the board open for the calls to come.

@@ -94,5 +94,15 @@ fn about(session: &Session, subject: &str) -> anyhow::Result<(&'static str, Stri
     if subject == HUMAN || is_agent(subject) {
         return Ok(("agent", subject.to_owned()));
     }
-    Ok(("task_id", session.task(subject)?.id.to_string()))
+    match session.task(subject) {
+        Ok(task) => Ok(("task_id", task.id.to_string())),
+        Err(_) if has_acted(session, subject) => Ok(("agent", subject.to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a person of this name has done something.
+fn has_acted(session: &Session, name: &str) -> bool {
+    let found = session.call("get_history", json!({"agent": name, "limit": 1}));
+    found.is_ok_and(|found| found["events"].as_array().is_some_and(|events| !events.is_empty()))
 }

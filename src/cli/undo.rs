@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::print::Tone;
 use super::{Declined, Outcome, Session, runtime, watch};
@@ -52,13 +52,15 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
 
 /// The last event of the caller that is neither undone nor part of an undo.
 fn last_of(session: &Session) -> anyhow::Result<u64> {
-    let actor = session.agent.as_deref().unwrap_or(HUMAN);
-    let mut query = json!({"agent": actor, "limit": LOOKED_AT});
+    let own = session.own_actors();
+    let is_own = |event: &&Value| own.iter().any(|own| event["actor"] == own.as_str());
+    let about = session.agent.as_deref().unwrap_or(HUMAN);
+    let mut query = json!({"agent": about, "limit": LOOKED_AT});
     let (mut undone, mut undoing) = (Vec::new(), None);
     loop {
         let mut page = session.call("get_history", query.clone())?;
         let events = page["events"].as_array().into_iter().flatten();
-        for event in events.filter(|event| event["actor"] == actor) {
+        for event in events.filter(is_own) {
             let seq = event["seq"].as_u64().unwrap_or_default();
             let command = (event["writer"].clone(), event["at"].clone());
             if event["kind"] == "command_undone" {

@@ -112,7 +112,7 @@ async fn watch(session: &Session, arguments: &Arguments) -> anyhow::Result<()> {
 
 fn written(session: &Session, arguments: &Arguments, events: &[Value], names: &Names) -> String {
     let by = arguments.of.as_deref();
-    let wanted = events.iter().filter(|event| by.is_none_or(|by| event["actor"] == by));
+    let wanted = events.iter().filter(|event| by.is_none_or(|by| is_by(event, by)));
     if session.json {
         return wanted.map(|event| print::harmless_json(&event.to_string()) + "\n").collect();
     }
@@ -122,6 +122,13 @@ fn written(session: &Session, arguments: &Arguments, events: &[Value], names: &N
     let told = wanted.filter(|event| is_all || !is_noise(event, names));
     told.for_each(|event| line::write(&mut page, event, names));
     page.into_text()
+}
+
+/// Whether who is called `name` caused the event.
+fn is_by(event: &Value, name: &str) -> bool {
+    event["actor"]
+        .as_str()
+        .is_some_and(|actor| crate::state::id::AgentId::trusted(actor).is_called(name))
 }
 
 /// Completes when our output goes to a closed pipe. On a quiet board, no write would show it.

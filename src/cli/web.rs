@@ -63,7 +63,7 @@ fn running(session: &Session) -> anyhow::Result<Option<Client>> {
     let address: Address = url.parse()?;
     let token = client::Token::of(&Token::open(session.dir(), false)?.text());
     let agent = session.acting_agent()?;
-    Ok(Some(Client::new(address, token, agent.as_str(), &session.place())?))
+    Ok(Some(Client::new(address, token, (agent.as_str(), None), &session.place())?))
 }
 
 /// The usual address, or a free port if another server has it.

@@ -40,6 +40,7 @@ use crate::ops::Principal;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::rpc::Checked;
 pub(super) use crate::rpc::client::LINK;
+use crate::rpc::client::PERSON;
 pub use crate::rpc::client::{CALLER, MCP, RPC};
 use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
@@ -350,6 +351,8 @@ impl Gate {
                 caller.agent = own_agent(caller.agent, own, &principal.token)?;
             }
             caller.principal = Some(principal);
+        } else {
+            caller.person = person(request.headers())?;
         }
         Ok(caller)
     }
@@ -388,6 +391,19 @@ fn own_agent(named: AgentChoice, own: &AgentId, token: &str) -> Result<AgentChoi
         }
         _ => Ok(AgentChoice::Named(own.clone())),
     }
+}
+
+/// The name that the board's owner gives to the person who calls.
+fn person(headers: &HeaderMap) -> Result<Option<Arc<str>>, Turned> {
+    let Some(header) = headers.get(PERSON) else { return Ok(None) };
+    let name = AgentId::checked(&String::from_utf8_lossy(header.as_bytes()));
+    let name = name.map_err(|refusal| {
+        Turned::away(
+            StatusCode::BAD_REQUEST,
+            format_args!("the header {PERSON} is wrong: {refusal}"),
+        )
+    })?;
+    Ok(Some(Arc::from(name.as_str())).filter(|name: &Arc<str>| **name != *HUMAN))
 }
 
 fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {

@@ -32,6 +32,9 @@ pub struct Reply {
     pub question: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Name of who answered
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
     /// What to do without an answer
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -90,12 +93,14 @@ impl Operation for AskHuman {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let asked = asked(params, state, call)?;
         let asked = asked.ok_or(Refusal::Missing { what: "what the call created" })?;
-        let answer = state.answer_to(&asked.id).map(|answer| answer.text.clone());
+        let given = state.answer_to(&asked.id);
+        let answer = given.map(|answer| answer.text.clone());
+        let answered_by = given.and_then(|answer| answer.person.clone());
         let next = answer.is_none().then(|| {
             "no answer yet: go on with what does not need it, and ask the same again later"
                 .to_owned()
         });
-        Ok(Reply { success: true, question: asked.name(), answer, next })
+        Ok(Reply { success: true, question: asked.name(), answer, answered_by, next })
     }
 
     fn delivered(params: &Params, state: &State, call: &Call) -> Vec<Event> {

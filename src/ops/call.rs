@@ -40,6 +40,8 @@ pub struct Call<'a> {
     pub started_as: &'a DefaultAgent,
     /// The bearer of the token that let the caller in; `None` if the caller is the board's owner.
     pub principal: Option<&'a Principal>,
+    /// The name of the board's owner, as far as the caller gives it.
+    pub person: Option<&'a str>,
     /// True if the caller may be on another machine.
     pub remote: bool,
     /// The command line that runs callboard for this board in the caller's shell; `None` where the
@@ -89,6 +91,7 @@ impl<'a> Call<'a> {
             default_agent: &DefaultAgent::None,
             started_as: &DefaultAgent::None,
             principal: None,
+            person: None,
             remote: false,
             command: None,
             reader: Reader::Program,

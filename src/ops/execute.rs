@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use super::claim_task::shortened;
 use super::identity::{free_slot, identify, is_ours};
 use super::{
-    AgentArgument, Call, DefaultAgent, Listener, Operation, Prepared, Principal, RegisterAgent,
-    page,
+    AgentArgument, Call, DefaultAgent, Listener, Operation, Prepared, RegisterAgent, page,
 };
 use crate::harmless::tags;
 use crate::state::agent::Participant;
@@ -252,7 +251,7 @@ impl Run<'_, '_> {
         let envelope = Envelope {
             at: self.call.now,
             participant: self.call.participant.clone(),
-            actor: Some(self.call.actor.clone().unwrap_or_else(|| AgentId::trusted(self.nobody()))),
+            actor: Some(self.author()),
             idempotency: self.key.clone().filter(|_| !is_recall),
         };
         let is_beside =
@@ -363,7 +362,7 @@ impl Run<'_, '_> {
     fn key_scopes(&self, prepared: &dyn Prepared) -> Vec<String> {
         let actor = self.call.actor.as_ref().map(AgentId::to_string);
         if prepared.agent_argument() != AgentArgument::None || self.call.principal.is_some() {
-            return vec![actor.unwrap_or_else(|| self.nobody())];
+            return vec![actor.unwrap_or_else(|| self.nobody().to_string())];
         }
         match (self.call.started_as, self.call.presence) {
             (DefaultAgent::Named(agent), _) => vec![agent.to_string()],
@@ -388,9 +387,16 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The actor where no agent acts: the board's owner, or the bearer of a token.
-    fn nobody(&self) -> String {
-        self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::as_actor)
+    /// The actor recorded. A person is recorded by name.
+    fn author(&self) -> AgentId {
+        let agent = self.call.actor.clone().filter(|agent| agent.as_str() != HUMAN);
+        agent.unwrap_or_else(|| self.nobody())
+    }
+
+    /// The actor where no agent acts: the bearer of a token, or the board's owner.
+    fn nobody(&self) -> AgentId {
+        let token = self.call.principal.map(|principal| principal.token.as_str());
+        token.or(self.call.person).map_or_else(|| AgentId::trusted(HUMAN), AgentId::of_person)
     }
 
     /// The reply as its reader gets it: a model no more than it can read, no tool that it does not

@@ -110,7 +110,7 @@ struct Wanted<'s> {
 impl Wanted<'_> {
     fn has(&self, recorded: &Recorded) -> bool {
         let concerns = |agent: &AgentId| {
-            recorded.actor.as_ref() == Some(agent)
+            recorded.actor.as_ref().is_some_and(|actor| actor.is_called(agent.as_str()))
                 || names(&recorded.event, agent)
                 || self.is_review_of(agent, recorded)
                 || recorded

@@ -53,6 +53,9 @@ pub struct Reply {
 pub struct Shown {
     pub id: MessageId,
     pub from: AgentId,
+    /// Name of the person, if it is from `human`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
     pub to: String,
     pub kind: MessageKind,
     pub text: String,
@@ -207,5 +210,19 @@ fn shown(message: &Message, reader: &AgentId) -> Shown {
     let question = message.question.map(|_| message.name());
     let Message { id, from, to, kind, text, reply_to, task_id, options, sent_at, .. } =
         message.clone();
-    Shown { id, from, to, kind, text, reply_to, task_id, question, options, sent_at, unread }
+    let person = message.person.clone();
+    Shown {
+        id,
+        from,
+        person,
+        to,
+        kind,
+        text,
+        reply_to,
+        task_id,
+        question,
+        options,
+        sent_at,
+        unread,
+    }
 }

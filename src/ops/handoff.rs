@@ -96,7 +96,7 @@ pub struct LastAttempt {
     pub worktree: Option<String>,
     /// Who sent its result back; error has the reason
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rejected_by: Option<AgentId>,
+    pub rejected_by: Option<String>,
     /// Of the result that was sent back
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
@@ -249,7 +249,7 @@ fn last_attempt(attempt: &Attempt) -> LastAttempt {
         error: attempt.error.as_ref().map(|error| shortened(&error.message, error_shown)),
         note: attempt.note.as_deref().map(|text| shortened(text, NOTE_SHOWN)),
         worktree: attempt.place.worktree.as_deref().map(|text| shortened(text, WORKTREE_SHOWN)),
-        rejected_by: rejected.and_then(|reviewed| reviewed.by.clone()),
+        rejected_by: rejected.and_then(|reviewed| Some(reviewed.by.as_ref()?.shown().to_owned())),
         branch: short(result.and_then(|result| result.branch.as_ref()), BRANCH_SHOWN),
         commit: short(result.and_then(|result| result.commit.as_ref()), COMMIT_SHOWN),
     }

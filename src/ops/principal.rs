@@ -82,10 +82,4 @@ impl Principal {
             _ => Ok(Some(own)),
         }
     }
-
-    /// The actor recorded, and the scope of idempotency keys, where no agent acts. No agent's id
-    /// begins with `~`.
-    pub fn as_actor(&self) -> String {
-        format!("~{}", self.token)
-    }
 }

@@ -142,9 +142,16 @@ pub(super) fn sent(draft: Draft, state: &State, call: &Call) -> Decision {
         unread_by: BTreeSet::new(),
         question: is_question.then(|| state.board().questions + 1),
         options: draft.options,
+        person: by_name(&from, call),
         from,
     };
     Ok(room.into_iter().chain([Event::MessageSent { message: Box::new(message) }]).collect())
+}
+
+/// The name of the person who writes: of the token, or the board's owner.
+fn by_name(from: &AgentId, call: &Call) -> Option<String> {
+    let name = call.principal.map(|principal| principal.token.as_str()).or(call.person);
+    name.filter(|_| from.as_str() == HUMAN).map(str::to_owned)
 }
 
 /// Agents that the message was for but that did not get it.
@@ -171,7 +178,7 @@ fn answered<'s>(id: &str, from: &AgentId, state: &'s State) -> Result<&'s Messag
     match state.answer_to(&message.id) {
         Some(answer) if message.question.is_some() => Err(Refusal::Answered {
             question: message.name(),
-            by: answer.from.clone(),
+            by: answer.author().to_owned(),
             answer: answer.text.clone(),
         }),
         _ => Ok(message),

@@ -52,6 +52,7 @@ impl Snapshot {
             default_agent: &default_agent,
             started_as: &default_agent,
             principal: caller.principal.as_deref(),
+            person: caller.person.as_deref(),
             remote: caller.remote,
             command: caller.command.as_deref(),
             reader: caller.reader,

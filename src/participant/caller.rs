@@ -17,6 +17,8 @@ pub struct Caller {
     /// The name that the client gives itself.
     pub client: Option<String>,
     pub agent: AgentChoice,
+    /// The name of the person who calls, where the caller is one.
+    pub person: Option<Arc<str>>,
     pub place: Place,
     /// The caller's directory on this machine, from which its place is read anew; none if `place`
     /// is all that is known.

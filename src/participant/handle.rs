@@ -204,7 +204,7 @@ impl Handle {
             let shown = if prepared.annotations().read_only { site.clone() } else { site.kept() };
             let (call, answer) = Queued::new(Arc::clone(&prepared), caller.clone(), entered);
             let queued = Queued { site: shown, fetched: fetched.take(), ..call };
-            self.send(Message::Call(queued))?;
+            self.send(Message::Call(Box::new(queued)))?;
             let answer = select! {
                 biased;
                 () = caller.gone.cancelled() => return Err(CallError::Gone),

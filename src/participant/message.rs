@@ -20,7 +20,7 @@ use crate::state::State;
 use crate::state::limit;
 
 pub(crate) enum Message {
-    Call(Queued),
+    Call(Box<Queued>),
     /// Up to `limit` events after `seq`.
     History {
         seq: u64,

@@ -41,6 +41,9 @@ pub const RPC: &str = "/rpc";
 pub const MCP: &str = "/mcp";
 /// Header that says who calls, if the call itself names nobody, and from where.
 pub const CALLER: &str = "callboard-caller";
+/// Header with the name of the person who calls. Not part of [`CALLER`], because older servers
+/// refuse fields there that they do not know.
+pub const PERSON: &str = "callboard-person";
 /// Longer than the longest wait, plus the time that a server may need for the lock and the disk.
 const TIMEOUT: Duration = Duration::from_secs(limit::WAIT.max as u64 + 25);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -275,7 +278,7 @@ impl Client {
     pub fn new(
         address: Address,
         token: Option<Token>,
-        agent: &str,
+        (agent, person): (&str, Option<&str>),
         place: &Place,
     ) -> Result<Self, ClientError> {
         let mut headers = HeaderMap::new();
@@ -283,6 +286,9 @@ impl Client {
             headers.insert(AUTHORIZATION, value);
         }
         headers.insert(CALLER, caller(agent, place));
+        if let Some(name) = person.and_then(|name| HeaderValue::from_str(name).ok()) {
+            headers.insert(PERSON, name);
+        }
         let http = HttpClientBuilder::default()
             .set_headers(headers.clone())
             .set_http_middleware(ServiceBuilder::new().layer(Reasons))

@@ -12,8 +12,8 @@ use super::refusal::Refusal;
 use super::task::{Attempt, Outcome, Task, TaskStatus};
 use super::time::{SECOND, Timestamp};
 
-/// Actor where no agent is named: the board's owner, who counts as a leader.
-pub const HUMAN: &str = "human";
+/// Acts where no agent is named, and counts as a leader.
+pub use super::id::HUMAN;
 
 impl State {
     pub fn known_task(&self, id: &TaskId) -> Result<&Arc<Task>, Refusal> {

@@ -63,6 +63,37 @@ macro_rules! id {
     };
 }
 
+/// The address of the person whose board it is.
+pub const HUMAN: &str = "human";
+
+/// Begins the actor of what a person does, or the bearer of a token: no agent's id begins with it.
+const PERSON: char = '~';
+
+impl AgentId {
+    /// The actor of what the person or the token of this name does.
+    pub fn of_person(name: &str) -> Self {
+        Self::trusted(format!("{PERSON}{name}"))
+    }
+
+    /// The name of the person or token that acted.
+    pub fn person(&self) -> Option<&str> {
+        self.as_str().strip_prefix(PERSON)
+    }
+
+    /// Whether people call the actor so: by its id or name, or `human` for any person.
+    pub fn is_called(&self, name: &str) -> bool {
+        match self.person() {
+            Some(own) => name == own || name == HUMAN,
+            None => name == self.as_str(),
+        }
+    }
+
+    /// What people call the actor.
+    pub fn shown(&self) -> &str {
+        self.person().unwrap_or(self.as_str())
+    }
+}
+
 id!(
     /// Id of a task or run: `task-` or `run-` and lower-case base32 digits, or chosen by the creator
     TaskId,

@@ -36,6 +36,9 @@ impl MessageKind {
 pub struct Message {
     pub id: MessageId,
     pub from: AgentId,
+    /// Name of the person who wrote it, if `from` is `human`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
     /// Address as given: an agent, `role:…`, `task:…`, `all` or `human`
     pub to: String,
     pub kind: MessageKind,
@@ -59,6 +62,11 @@ pub struct Message {
 }
 
 impl Message {
+    /// Who wrote it, as people call them.
+    pub fn author(&self) -> &str {
+        self.person.as_deref().unwrap_or(self.from.as_str())
+    }
+
     /// What people call it: `Q3`, or its id.
     pub fn name(&self) -> String {
         self.question.map_or_else(|| self.id.to_string(), |number| format!("Q{number}"))

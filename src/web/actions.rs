@@ -369,7 +369,7 @@ impl Door {
 }
 
 fn change(one: &Latest) -> String {
-    let actor = one.actor.as_ref().map(|actor| format!("{actor} ")).unwrap_or_default();
+    let actor = one.actor.as_ref().map(|actor| format!("{} ", actor.shown())).unwrap_or_default();
     format!("{actor}{} {}", one.word, one.text)
 }
 

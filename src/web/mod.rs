@@ -94,10 +94,18 @@ pub struct Door {
     logins: Logins,
     live: Live,
     said: Said,
+    /// Name of the person whose board it is.
+    person: Option<Arc<str>>,
 }
 
 impl Door {
-    pub fn new(handle: Handle, dir: &Path, site: Site, secret: Secret) -> Self {
+    pub fn new(
+        handle: Handle,
+        dir: &Path,
+        site: Site,
+        secret: Secret,
+        person: Option<Arc<str>>,
+    ) -> Self {
         let logins = Logins::new(secret, &site.label);
         // Frames of another process that listens on the same port are not ours.
         let epoch = format!("{:x}{:x}", participant::board_time(dir).millis(), std::process::id());
@@ -110,6 +118,7 @@ impl Door {
             logins,
             live,
             said: Said::default(),
+            person,
         }
     }
 
@@ -152,6 +161,7 @@ impl Door {
         body: &[u8],
         caller: Option<Caller>,
     ) -> Response {
+        let caller = caller.map(|caller| self.with_name(caller));
         let visit = match Visit::new(&self.name, &request.uri, caller) {
             Ok(visit) => Visit { notice: self.said.take(&request.uri), ..visit },
             Err(error) => {
@@ -160,6 +170,14 @@ impl Door {
         };
         let response = self.lead(&visit, request, body).await;
         dressed(response, &visit.nonce)
+    }
+
+    /// The visitor under the owner's name, unless a token says who it is.
+    fn with_name(&self, caller: Caller) -> Caller {
+        match caller.principal {
+            Some(_) => caller,
+            None => Caller { person: self.person.clone(), ..caller },
+        }
     }
 
     async fn lead(self: &Arc<Self>, visit: &Visit, request: &Parts, body: &[u8]) -> Response {

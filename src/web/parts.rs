@@ -81,11 +81,10 @@ pub(super) fn task(named: &Named) -> Markup {
 
 /// Who acts: an agent, as a link to it, the person, or the bearer of a token.
 pub(super) fn agent(id: &AgentId) -> Markup {
-    let id = id.as_str();
     html! {
-        @if id == HUMAN { span.who { "you" } }
-        @else if let Some(token) = id.strip_prefix('~') { span.who { (token) } }
-        @else { a.who href=(agent_href(id)) { (id) } }
+        @if id.as_str() == HUMAN { span.who { "you" } }
+        @else if let Some(name) = id.person() { span.who { (name) } }
+        @else { a.who href=(agent_href(id.as_str())) { (id.as_str()) } }
     }
 }
 

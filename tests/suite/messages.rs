@@ -251,6 +251,7 @@ fn full(oldest: usize, unread_by: Option<&str>) -> World {
         let message = |number: usize| Message {
             id: MessageId::trusted(format!("msg-{number}")),
             from: AgentId::trusted("lead"),
+            person: None,
             to: "all".to_owned(),
             kind: MessageKind::Inform,
             text: number.to_string(),

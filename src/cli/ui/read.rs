@@ -276,7 +276,7 @@ fn written(message: &Message, mut page: Printed) -> Content {
     let name = message.name();
     let is_question = message.kind == MessageKind::Request;
     let when = page.when(message.sent_at);
-    page.marked(&name, Tone::Busy, format_args!("from {}, {when}", message.from));
+    page.marked(&name, Tone::Busy, format_args!("from {}, {when}", message.author()));
     page.field("about", message.task_id.as_ref().map(TaskId::as_str).unwrap_or_default());
     page.line(format_args!("\n{}\n", message.text));
     for (option, number) in message.options.iter().zip(1..) {

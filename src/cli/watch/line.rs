@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::print::{Page, text};
+use crate::state::id::AgentId;
 use crate::state::time::Timestamp;
 use crate::view::Names;
 
@@ -18,7 +19,8 @@ pub(crate) fn write(page: &mut Page, event: &Value, names: &Names) {
 fn write_behind(before: &str, page: &mut Page, event: &Value, names: &Names) {
     let told = names.told(event);
     // No one acts when a lease expires.
-    let actor = event["actor"].as_str().unwrap_or("-");
+    let actor = event["actor"].as_str().map(AgentId::trusted);
+    let actor = actor.as_ref().map_or("-", AgentId::shown);
     let at = Timestamp::of_text(&text(&event["at"])).map(|at| page.stamp(at)).unwrap_or_default();
     page.wrapped(&format!("{before}{at} {actor}"), told.word, told.tone, &told.text);
 }

@@ -226,6 +226,7 @@ impl Driver {
             default_agent: &default_agent,
             started_as: &started_as,
             principal: call.caller.principal.as_deref(),
+            person: call.caller.person.as_deref(),
             remote: call.caller.remote,
             command: call.caller.command.as_deref(),
             reader: call.caller.reader,

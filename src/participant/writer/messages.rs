@@ -48,9 +48,9 @@ impl Writer {
         match message {
             // The caller has gone.
             Message::Call(call) if call.reply.is_closed() => {}
-            Message::Call(call) if call.is_for_batch() => self.record(call),
-            Message::Call(call) if call.fetches() => self.fetch(call),
-            Message::Call(call) => self.read(call, true),
+            Message::Call(call) if call.is_for_batch() => self.record(*call),
+            Message::Call(call) if call.fetches() => self.fetch(*call),
+            Message::Call(call) => self.read(*call, true),
             Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
             Message::Look(look) => self.show(look),
             Message::Snapshot(reply) => drop(reply.send(self.snapshot())),

@@ -236,7 +236,7 @@ impl Writer {
                 Ok(fetched) => {
                     (call.fetched, call.entered) = (Some(Box::new(fetched)), Instant::now());
                     // If the writer has ended, nobody waits.
-                    drop(sender.send(Message::Call(call)));
+                    drop(sender.send(Message::Call(Box::new(call))));
                 }
                 Err(refusal) => answer_one(call.reply, Err(CallError::Refused(refusal))),
             }

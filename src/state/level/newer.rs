@@ -108,6 +108,8 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "retired.*.number", 5),
     Newer::new("state", "next_number", 5),
     Newer::new("command_undone", "", 5),
+    Newer::new("message_sent", "message.person", 5),
+    Newer::new("state", "messages.person", 5),
 ];
 
 /// Level of builds that keep the text of an imported plan.

@@ -187,12 +187,20 @@ fn messages(sheet: &Sheet, visit: &Visit) -> Markup {
     }
 }
 
+/// Who wrote the message.
+fn author(message: &Message) -> Markup {
+    match &message.person {
+        Some(name) => html! { span.who { (name) } },
+        None => agent(&message.from),
+    }
+}
+
 /// A message with all its text.
 pub(super) fn letter(message: &Message, now: Timestamp) -> Markup {
     html! {
         div.message {
             div.row {
-                (agent(&message.from)) span.note { "to " (message.to) }
+                (author(message)) span.note { "to " (message.to) }
                 @if message.question.is_some() { span.kind { (message.name()) } }
                 (crate::web::parts::age(message.sent_at, now))
             }
