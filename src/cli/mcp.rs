@@ -2,10 +2,11 @@ use std::process::ExitCode;
 
 use super::wording::in_any_shell;
 use super::{AUTO, Outcome, Session, runtime};
-use crate::mcp::serve_stdio;
+use crate::mcp::{Server, serve_stdio};
 use crate::ops::Toolset;
 use crate::participant::{AgentChoice, CallError};
 use crate::state::id::AgentId;
+use crate::user;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -46,7 +47,8 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     runtime.block_on(async {
         super::notify::begin(session.dir(), board.handle());
         let (handle, caller) = (board.handle().clone(), board.caller().clone());
-        serve_stdio(handle, caller, arguments.toolset.into()).await
+        let server = Server::new(handle, caller, arguments.toolset.into());
+        serve_stdio(server.used_by(user::person())).await
     })?;
     Ok(ExitCode::SUCCESS)
 }

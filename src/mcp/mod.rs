@@ -8,6 +8,7 @@ mod accept;
 mod completions;
 #[cfg(feature = "conformance")]
 mod conformance;
+mod elicitation;
 mod http;
 mod opening;
 mod prompts;
@@ -28,8 +29,6 @@ use tokio::select;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::ops::Toolset;
-use crate::participant::{Caller, Handle};
 use crate::signal;
 
 #[cfg(feature = "conformance")]
@@ -51,14 +50,14 @@ const CLOSE_GRACE: Duration = Duration::from_millis(250);
 /// # Errors
 /// If signals cannot be listened for, the threads cannot be started, or the session's own task
 /// fails.
-pub async fn serve_stdio(handle: Handle, caller: Caller, toolset: Toolset) -> io::Result<()> {
+pub async fn serve_stdio(server: Server) -> io::Result<()> {
     let interruption = signal::interruption()?;
     let ended = CancellationToken::new();
     let stdio = Stdio::open(ended.clone())?;
     // rmcp's opening phase is skipped: it ends the process if a notification comes early, and ties
     // a client that once spoke without a handshake to that for ever. `Stdio` and
     // `Server::initialize` do the rest of its work.
-    let session = serve_directly(Server::new(handle, caller, toolset), stdio, None);
+    let session = serve_directly(server, stdio, None);
     let calls = session.cancellation_token();
     let mut session = pin!(session.waiting());
     let deadline = async {

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::select;
 use tokio::time::sleep;
 
+use super::elicitation::{Asked, Consent};
 use super::resources::{self, Subject};
 use super::subscriptions::{self, Session};
 use super::tools::tool_list;
@@ -63,9 +64,9 @@ const METHODS_WITH_PARAMS: [&str; 13] = [
 const METHODS_UNTIL_2025: [&str; 3] =
     ["initialize", "resources/subscribe", "resources/unsubscribe"];
 
-type Request = RequestContext<RoleServer>;
+pub(super) type Request = RequestContext<RoleServer>;
 type Page = Option<PaginatedRequestParams>;
-type Answer<T> = Result<T, ErrorData>;
+pub(super) type Answer<T> = Result<T, ErrorData>;
 
 /// Error for a call that the client did not cancel itself: the process is ending.
 const CANCELLED: &str =
@@ -73,18 +74,34 @@ const CANCELLED: &str =
 
 #[derive(Clone)]
 pub struct Server {
-    handle: Handle,
+    pub(super) handle: Handle,
     caller: Caller,
     tools: Arc<[Tool]>,
     reader: Reader,
     session: Session,
+    /// Name of who uses the client, if that is somebody on this machine.
+    pub(super) person: Option<Arc<str>>,
+    pub(super) asked: Asked,
 }
 
 impl Server {
     /// The toolset hides tools but does not forbid them: a call by name reaches every operation.
     pub fn new(handle: Handle, caller: Caller, toolset: Toolset) -> Self {
         let tools = tool_list(toolset, !caller.names_agent()).into();
-        Self { handle, caller, tools, reader: Reader::Model(toolset), session: Session::default() }
+        Self {
+            handle,
+            caller,
+            tools,
+            reader: Reader::Model(toolset),
+            session: Session::default(),
+            person: None,
+            asked: Asked::default(),
+        }
+    }
+
+    /// The same server for clients that the person of this name uses.
+    pub fn used_by(self, person: Option<Arc<str>>) -> Self {
+        Self { person, ..self }
     }
 
     fn listener<'a>(&'a self, agent: Option<&'a AgentId>) -> Listener<'a> {
@@ -94,18 +111,13 @@ impl Server {
 
     /// Makes a call that ends when its request is cancelled; the outer error says so. Cancellation
     /// is checked first, so that a cancelled claim never takes a task.
-    async fn call(
+    pub(super) async fn call(
         &self,
         name: &str,
         arguments: Value,
         request: &Request,
     ) -> Answer<Result<Value, CallError>> {
-        let http = request.extensions.get::<Parts>().map(|parts| &parts.extensions);
-        let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
-        caller.reader = self.reader;
-        if let Some(client) = request.client_info() {
-            caller.client = Some(client.name).filter(|name| !name.is_empty());
-        }
+        let caller = self.caller_of(request);
         select! {
             biased;
             () = request.ct.cancelled() => Err(ErrorData::internal_error(CANCELLED, None)),
@@ -114,7 +126,17 @@ impl Server {
         }
     }
 
-    async fn look<T: Send + 'static>(
+    pub(super) fn caller_of(&self, request: &Request) -> Caller {
+        let http = request.extensions.get::<Parts>().map(|parts| &parts.extensions);
+        let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
+        caller.reader = self.reader;
+        if let Some(client) = request.client_info() {
+            caller.client = Some(client.name).filter(|name| !name.is_empty());
+        }
+        caller
+    }
+
+    pub(super) async fn look<T: Send + 'static>(
         &self,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Answer<T> {
@@ -178,9 +200,20 @@ impl ServerHandler for Server {
         call: CallToolRequestParams,
         request: Request,
     ) -> Answer<CallToolResponse> {
-        let arguments = Value::Object(call.arguments.unwrap_or_default());
+        let agent = call.arguments.as_ref().and_then(|given| given.get("agent_id")?.as_str());
         // Only a valid id may get into a command.
-        let agent = arguments["agent_id"].as_str().and_then(|id| AgentId::checked(id).ok());
+        let agent = agent.and_then(|id| AgentId::checked(id).ok());
+        match self.consent(&call, &request).await? {
+            Consent::Given => {}
+            Consent::Wanted(question) => return Ok(question.into()),
+            Consent::Refused(error) => {
+                return Ok(refused(&error, &self.listener(agent.as_ref())).into());
+            }
+        }
+        if let Some(question) = self.ask_there(&call, &request).await? {
+            return Ok(question);
+        }
+        let arguments = Value::Object(call.arguments.unwrap_or_default());
         match self.call(&call.name, arguments, &request).await? {
             Ok(reply) => Ok(CallToolResult::structured(reply).into()),
             Err(CallError::UnknownOperation(name)) => {

@@ -11,11 +11,17 @@ use crate::ops::{self, Annotations, Entry, Toolset};
 /// The tools that `tools/list` returns, in a stable order.
 pub fn tool_list(toolset: Toolset, agent_required: bool) -> Vec<Tool> {
     let shown = ops::all().iter().filter(|entry| entry.toolset <= toolset);
-    shown.map(|entry| tool(entry, agent_required)).collect()
+    shown.map(|entry| tool(entry, toolset, agent_required)).collect()
 }
 
-fn tool(entry: &Entry, agent_required: bool) -> Tool {
-    let schema = portable(&Value::Object(entry.input_schema(agent_required)));
+fn tool(entry: &Entry, toolset: Toolset, agent_required: bool) -> Tool {
+    let mut schema = portable(&Value::Object(entry.input_schema(agent_required)));
+    let shown = entry.of_workers.filter(|_| toolset == Toolset::Worker);
+    if let (Some(shown), Some(properties)) =
+        (shown, schema.get_mut("properties").and_then(Value::as_object_mut))
+    {
+        properties.retain(|name, _| shown.contains(&name.as_str()));
+    }
     Tool::new(entry.name, entry.description, schema)
         .with_annotations(annotations(entry.annotations))
 }

@@ -24,7 +24,10 @@ impl Operation for CreateTask {
     const DESCRIPTION: &'static str =
         "Add one task to the queue. It becomes claimable when its dependencies are done.";
     const ANNOTATIONS: Annotations = WRITE;
-    const TOOLSET: Toolset = Toolset::Core;
+    const TOOLSET: Toolset = Toolset::Worker;
+    // A worker adds what it finds; making plans is for others.
+    const OF_WORKERS: Option<&'static [&'static str]> =
+        Some(&["description", "dependencies", "title"]);
     type Params = TaskInput;
     type Reply = Reply;
 

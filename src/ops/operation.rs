@@ -91,6 +91,10 @@ pub trait Operation: 'static {
     /// any lock, if the worktree is on this machine.
     const CHECKED_OUT: Option<AskGit> = None;
 
+    /// The arguments that the tools of toolset `worker` show, where they do not show all. The others
+    /// are understood, too.
+    const OF_WORKERS: Option<&'static [&'static str]> = None;
+
     /// Where the rest is of a list that is too long for a model, if this operation has no pages.
     const REST: &'static str = "get_all_tasks, get_task";
 

@@ -43,7 +43,7 @@ pub struct Params {
     pub clear: Vec<Clearable>,
 }
 
-/// What an agent that reconnects can take back.
+/// What an agent that reconnects empties.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clearable {
@@ -107,9 +107,11 @@ const TITLE: usize = 60;
 impl Operation for RegisterAgent {
     const NAME: &'static str = "register_agent";
     const DESCRIPTION: &'static str =
-        "Join the board first. Again reconnects: claims and what you omit stay; `clear` empties.";
+        "Join the board first. Again reconnects: claims and what you omit stay.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
+    const OF_WORKERS: Option<&'static [&'static str]> =
+        Some(&["agent_id", "role", "capabilities", "tags", "properties", "takeover"]);
     const AGENT: AgentArgument = AgentArgument::Required;
     const CHECKED_OUT: Option<AskGit> = Some(left_lying);
     type Params = Params;

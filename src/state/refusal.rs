@@ -300,8 +300,13 @@ pub enum Refusal {
         "you were sent no message `{message}`; get_messages with all: true shows those you were"
     )]
     UnknownMessage { message: MessageId },
+    #[error(
+        "the person at this client has not confirmed {operation}, so nothing was done; ask them, or \
+         do without it"
+    )]
+    NotConfirmed { operation: String },
     #[error("{question} is answered already, by {by}: {answer}")]
-    Answered { question: String, by: AgentId, answer: String },
+    Answered { question: String, by: String, answer: String },
     #[error(
         "{place} `{given}` leaves the project; name files relative to the repository's root, as \
          src/a.rs, src/ or src/**/*.rs, and others in the hints"

@@ -193,6 +193,7 @@ impl Board {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
         command
             .env("COORDINATION_DIR", &self.dir)
+            .env("CALLBOARD_ME", "human")
             .env("HOME", self.base())
             .current_dir(self.base());
         command.env_remove("CALLBOARD_FAILPOINT").stdin(Stdio::null());
@@ -385,20 +386,7 @@ impl Client {
     /// as cancelled.
     #[track_caller]
     pub(crate) fn reply(&mut self, id: u64) -> Option<Reply> {
-        let end = Instant::now() + PATIENCE;
-        while !self.answered.contains_key(&id) {
-            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(line) => {
-                    // A killed process may leave half a line.
-                    let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
-                    // The answer to an invalid message names no call.
-                    self.answered.insert(message["id"].as_u64().unwrap_or_default(), message);
-                }
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => panic!("no reply to call {id}"),
-            }
-        }
-        let message = self.answered.remove(&id)?;
+        let message = self.message(id)?;
         if message["error"]["message"]
             .as_str()
             .is_some_and(|text| text.starts_with("the call was cancelled"))
@@ -412,6 +400,33 @@ impl Client {
             is_error: result["isError"] == true,
             text: result["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
         })
+    }
+
+    /// Sends a request as it is, under the next id, and waits for the answer.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, mut request: Value) -> Value {
+        self.last_id += 1;
+        request["id"] = json!(self.last_id);
+        self.write(&request);
+        self.message(self.last_id).expect("an answer")
+    }
+
+    #[track_caller]
+    fn message(&mut self, id: u64) -> Option<Value> {
+        let end = Instant::now() + PATIENCE;
+        while !self.answered.contains_key(&id) {
+            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    // A killed process may leave half a line.
+                    let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+                    // The answer to an invalid message names no call.
+                    self.answered.insert(message["id"].as_u64().unwrap_or_default(), message);
+                }
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("no reply to call {id}"),
+            }
+        }
+        self.answered.remove(&id)
     }
 
     #[track_caller]
