@@ -68,6 +68,16 @@ fn excerpt(text: &str, words: &[String]) -> Option<String> {
     let found = words.iter().find_map(|word| text.to_lowercase().find(word.as_str()))?;
     // Lower case may be longer or shorter, so the place is one of characters.
     let place = text.to_lowercase()[..found].chars().count();
-    let shown: String = text.chars().skip(place.saturating_sub(BEFORE)).take(EXCERPT).collect();
-    Some(shown.split_whitespace().collect::<Vec<_>>().join(" "))
+    let begin = place.saturating_sub(BEFORE);
+    let shown: String = text.chars().skip(begin).take(EXCERPT).collect();
+    let mut words: Vec<_> = shown.split_whitespace().collect();
+    // Where it is cut, it is most likely cut within a word.
+    if begin > 0 && words.len() > 1 {
+        words[0] = "…";
+    }
+    if text.chars().nth(begin + EXCERPT).is_some() && words.len() > 1 {
+        words.pop();
+        words.push("…");
+    }
+    Some(words.join(" "))
 }

@@ -11,6 +11,7 @@ use super::names::Names;
 use crate::state::agent::WaitReason;
 use crate::state::event::{Event, NewTask, Recorded, TaskChange};
 use crate::state::id::{AgentId, ParticipantId, TaskId};
+use crate::state::message::MessageKind;
 use crate::state::task::Place;
 
 /// Most tasks that one line names.
@@ -92,8 +93,8 @@ fn told_in_brief(event: &Value) -> Said {
         // Its text is for others.
         Some("message_sent") => {
             let message = &event["message"];
-            let (kind, to) = (text(&message["kind"]), text(&message["to"]));
-            ("wrote", Tone::Plain, format!("{kind} to {to}: (private)"))
+            let kind = MessageKind::deserialize(&message["kind"]).unwrap_or_default();
+            wrote(kind, &text(&message["to"]), "(private)")
         }
         _ => {
             let counts = event["counts"].as_object().into_iter().flatten();
@@ -189,11 +190,7 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
         }
         Event::Retried { task } => ("made available", Tone::Waiting, named_task(task, names)),
         Event::DiscoveryAdded { content, .. } => ("discovered", Tone::Good, content.clone()),
-        Event::MessageSent { message } => (
-            "wrote",
-            Tone::Plain,
-            format!("{} to {}: {}", message.kind.as_str(), message.to, message.text),
-        ),
+        Event::MessageSent { message } => wrote(message.kind, &message.to, &message.text),
         Event::MessagesRead { agent, messages } => {
             ("read", Tone::Over, format!("{agent}: {} messages", messages.len()))
         }
@@ -316,6 +313,15 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
             ("dropped", Tone::Over, format!("{} checkpoints{of}{why}", checkpoints.len()))
         }
     }
+}
+
+fn wrote(kind: MessageKind, to: &str, text: &str) -> Said {
+    let word = match kind {
+        MessageKind::Inform => "wrote to",
+        MessageKind::Request => "asked",
+        MessageKind::Reply => "answered",
+    };
+    (word, Tone::Plain, format!("{to}: {text}"))
 }
 
 fn waiting(

@@ -94,7 +94,7 @@ enum Has {
 pub(super) fn connection(visit: &Visit) -> Markup {
     let page: String = form_urlencoded::byte_serialize(visit.path.as_bytes()).collect();
     let address = format!("{PATH}?page={page}&seq={Seq}");
-    html! { div #live hidden hx-sse:connect=(address) hx-trigger="load, again" hx-config=(HX_CONFIG) hx-nonce=(visit.nonce) {} }
+    html! { div #live hidden hx-sse:connect=(address) hx-config=(HX_CONFIG) hx-nonce=(visit.nonce) {} }
 }
 
 impl Live {

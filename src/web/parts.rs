@@ -66,8 +66,13 @@ pub(super) fn colour(tone: Tone) -> &'static str {
 
 /// A task that is open may be ready, blocked or waiting, which its own page says.
 pub(super) fn status(status: TaskStatus) -> Markup {
+    html! { span class={ "state " (colour(Tone::of(status))) } { (said(status)) } }
+}
+
+/// A status in words.
+pub(super) fn said(status: TaskStatus) -> String {
     let word = if status == TaskStatus::Available { "open" } else { status.as_str() };
-    html! { span class=(colour(Tone::of(status))) { (word.replace('_', " ")) } }
+    word.replace('_', " ")
 }
 
 /// The number and the title of a task, as a link to it.

@@ -245,8 +245,9 @@ impl Reader<'_> {
     async fn snapshots(&self) -> Opened {
         let board = self.board(1).await?;
         let asked = list_snapshots::Params::default();
-        let reply = json!(self.door.ask::<ListSnapshots>(self.visit, asked).await?);
-        Ok((pages::snapshots::page(&board, &reply), board.seq))
+        let reply = self.door.ask::<ListSnapshots>(self.visit, asked).await?;
+        let all: Vec<_> = reply.snapshots.iter().map(|one| (**one).clone()).collect();
+        Ok((pages::snapshots::page(&board, &all), board.seq))
     }
 }
 

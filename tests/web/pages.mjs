@@ -72,6 +72,7 @@ const ADDRESSES = [
   '/graph', '/timeline', '/events', '/plan', '/files', '/search?q=%3Cscript%3E', '/discoveries', '/snapshots', '/keys', '/add', '/login', '/nothing',
 ];
 const browser = await launch();
+const heard = { '/snapshots': [/\d\d:\d\d/, /javascript:alert/, /\t\d+$/m], '/login': [/callboard web --link/] };
 const watch = new Watch();
 
 const first = await watch.open(browser, board, board.link);
@@ -98,6 +99,10 @@ for (const colorScheme of ['light', 'dark']) {
       const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
       for (const { id, nodes } of found.violations) {
         faults.push(`${colorScheme} ${width} ${address} ${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(' | ')}`);
+      }
+      for (const wanted of heard[address] ?? []) {
+        const text = await page.innerText('main');
+        if (!wanted.test(text)) faults.push(`${address}: no ${wanted} in ${text}`);
       }
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       if (wide > 0) faults.push(`${colorScheme} ${width} ${address}: ${wide} pixels too wide`);

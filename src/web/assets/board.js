@@ -152,10 +152,14 @@ document.addEventListener('click', (event) => {
 });
 
 // What takes long to make comes after the rest of the page.
-$$('[data-load]').forEach((one) => {
-  const target = `#${one.id}`;
-  htmx.ajax('GET', one.dataset.load, { target, select: target, swap: 'outerHTML' });
-});
+const load = () =>
+  $$('[data-load]:not([data-loading])').forEach((one) => {
+    const target = `#${one.id}`;
+    one.dataset.loading = '';
+    htmx.ajax('GET', one.dataset.load, { target, select: target, swap: 'outerHTML' });
+  });
+load();
+document.addEventListener('htmx:after:swap', load);
 
 // What waits is told where the page is not looked at.
 const count = () => Number($('#waits-title b')?.textContent ?? 0);

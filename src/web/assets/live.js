@@ -87,6 +87,6 @@
     if (target.id !== 'live' || target._htmx?.sse) return;
     failed(detail.ctx.response?.status);
     const seconds = Number(detail.ctx.response?.headers.get('Retry-After')) || 2;
-    setTimeout(() => htmx.trigger(target, 'again'), 1000 * seconds);
+    setTimeout(() => htmx.ajax('GET', target.getAttribute('hx-sse:connect'), { source: target }), 1000 * seconds);
   });
 })();

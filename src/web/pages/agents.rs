@@ -187,7 +187,7 @@ fn attempt(profile: &Profile, one: &Worked) -> Markup {
         li {
             (clock(one.since, profile.now))
             (task(&one.task))
-            span class=(class) { (word) }
+            span class={ "state " (class) } { (word) }
             @if let Some(text) = &one.text { span.said.note { (text) } }
             span.age { (span(one.until.unwrap_or(profile.now).since(one.since))) }
         }
@@ -198,7 +198,7 @@ fn events(profile: &Profile, latest: &[Latest]) -> Markup {
     html! {
         section aria-labelledby="happened" {
             (heading("happened", "Events", None, "newest first"))
-            ul.cards.lines.card { @for one in latest { (super::board::event(one, profile.now)) } }
+            ul.cards.lines.card.whole { @for one in latest { (super::board::event(one, profile.now)) } }
         }
     }
 }

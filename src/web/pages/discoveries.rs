@@ -57,7 +57,7 @@ pub(super) fn card(one: &Discovery, now: Timestamp) -> Markup {
             p.note {
                 @for tag in &one.tags { span.tag { (tag) } " " }
                 @for file in one.files.iter().take(10) { span.mono { (file) } " " }
-                @if let Some(id) = &one.task_id { a href=(task_href(id.as_str())) { "its task" } }
+                @if let Some(id) = &one.task_id { "at " a href=(task_href(id.as_str())) { (id) } }
             }
         }
     }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::Query;
 use crate::view::columns::cut;
 use crate::view::{Board, Graph, Node, Tone};
-use crate::web::parts::{part, task_href};
+use crate::web::parts::{part, said, task_href};
 use crate::web::{Layout, Page, Place, Section, shell};
 use layout::{HEIGHT, Laid, WIDTH};
 
@@ -41,9 +41,9 @@ fn legend(graph: &Graph, query: &Query) -> Markup {
     let is_folded = graph.nodes.iter().any(|node| node.folded.is_some());
     html! {
         p.status {
-            span { (graph.nodes.len()) " shown; what is needed is on the left" }
-            @if query.scope.is_some() { a href="/graph" { "whole board" } }
-            @if query.is.is_none() { a href="/graph?is=all" { "with all that is done" } }
+            span { (graph.nodes.len()) " tasks; each is right of what it needs" }
+            @if query.scope.is_some() { a href="/graph" { "Show the whole board" } }
+            @if query.is.is_none() { a href="/graph?is=all" { "Show all that is done, too" } }
             @if is_folded { span { "Parts are folded: open one to see its tasks" } }
             @if graph.more > 0 { span.bad-text { (graph.more) " more do not fit: open a part" } }
         }
@@ -76,9 +76,7 @@ fn drawn(node: &Node, x: f64, y: f64) -> Markup {
     };
     let second = match &node.folded {
         Some(progress) => format!("{} of {} done", progress.done, progress.tasks),
-        None => {
-            node.task.status.map_or_else(String::new, |status| status.as_str().replace('_', " "))
-        }
+        None => node.task.status.map(said).unwrap_or_default(),
     };
     html! {
         a href=(href) class={ "node " (class) } {

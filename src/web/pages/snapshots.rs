@@ -1,15 +1,14 @@
 //! Snapshots of the board, to which it can be set back.
 
-use maud::html;
-use serde_json::Value;
+use maud::{Markup, html};
 
+use crate::state::snapshot::{Listed, Occasion};
+use crate::state::time::Timestamp;
 use crate::view::Board;
-use crate::view::told::text;
-use crate::web::parts::command;
+use crate::web::parts::{clock, command};
 use crate::web::{Layout, Page, Place, Section, shell};
 
-pub(in crate::web) fn page(board: &Board, snapshots: &Value) -> Page {
-    let all = snapshots["snapshots"].as_array().map(Vec::as_slice).unwrap_or_default();
+pub(in crate::web) fn page(board: &Board, all: &[Listed]) -> Page {
     Page {
         title: "Snapshots".to_owned(),
         place: Place::None,
@@ -25,11 +24,9 @@ pub(in crate::web) fn page(board: &Board, snapshots: &Value) -> Page {
                         @if all.is_empty() { p.empty { "None yet. One is made before the board is set back, and by the command below." } }
                         @else {
                             table.table {
-                                thead { tr { th { "Name" } th { "Made" } th.tight { "Event" } } }
+                                thead { tr { th.tight { "Made" } th { "Why" } th { "Name" } th.tight { "Event" } } }
                                 tbody {
-                                    @for one in all {
-                                        tr { td.mono { (text(&one["name"])) } td { (text(&one["created_at"])) } td.tight { (text(&one["seq"])) } }
-                                    }
+                                    @for one in all { (row(one, board.now)) }
                                 }
                             }
                         }
@@ -40,5 +37,21 @@ pub(in crate::web) fn page(board: &Board, snapshots: &Value) -> Page {
                 },
             },
         ],
+    }
+}
+
+fn row(one: &Listed, now: Timestamp) -> Markup {
+    let head = one.head.as_ref();
+    let why = head.map_or("damaged", |head| match (&head.label, head.occasion) {
+        (Some(label), Occasion::OnDemand) => label,
+        (_, occasion) => occasion.as_str(),
+    });
+    html! {
+        tr {
+            td.tight { (clock(head.map_or(one.name.at(), |head| head.taken_at), now)) }
+            td { (why.replace('_', " ")) }
+            td.mono { (one.name) }
+            td.tight { @if let Some(head) = head { (head.seq) } }
+        }
     }
 }

@@ -9,6 +9,7 @@ use maud::{Markup, html};
 
 use super::markdown;
 use crate::git::change::Diff;
+use crate::state::guard::HUMAN;
 use crate::state::id::TaskId;
 use crate::state::message::Message;
 use crate::state::task::{Task, TaskStatus};
@@ -28,14 +29,16 @@ pub(in crate::web) struct Sheet {
 pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page {
     let section = |id: &'static str, html| Section { id: id.into(), html };
     let name = sheet.name();
+    // Nobody has changed anything before the first attempt.
+    let changes = (!sheet.task.attempts.is_empty()).then(|| changes::waiting(sheet));
     Page {
         title: format!("{name} {}", sheet.task.headline()),
         place: Place::None,
         layout: Layout::One,
         is_live: true,
-        sections: vec![
-            section("head", shell::small(board)),
-            section(
+        sections: [
+            Some(section("head", shell::small(board))),
+            Some(section(
                 "task",
                 html! {
                     div #task {
@@ -43,9 +46,9 @@ pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page 
                         (attempts::section(sheet))
                     }
                 },
-            ),
-            section("changes", changes::waiting(sheet)),
-            section(
+            )),
+            changes.map(|html| section("changes", html)),
+            Some(section(
                 "facts",
                 html! {
                     div #facts {
@@ -55,8 +58,11 @@ pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page 
                         (found(sheet))
                     }
                 },
-            ),
-        ],
+            )),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
     }
 }
 
@@ -178,11 +184,14 @@ fn rest<'e>(event: &'e Latest, sheet: &Sheet) -> Option<&'e str> {
 }
 
 fn messages(sheet: &Sheet, visit: &Visit) -> Markup {
+    let messages = &sheet.detail.messages;
     html! {
-        section aria-labelledby="messages" {
-            (heading("messages", "Messages", None, "newest first"))
-            (acts::comment(sheet, visit))
-            @for message in &sheet.detail.messages { (letter(message, sheet.now())) }
+        @if !sheet.task.attempts.is_empty() || !messages.is_empty() {
+            section aria-labelledby="messages" {
+                (heading("messages", "Messages", None, "newest first"))
+                (acts::comment(sheet, visit))
+                @for message in messages { (letter(message, sheet.now())) }
+            }
         }
     }
 }
@@ -200,7 +209,8 @@ pub(super) fn letter(message: &Message, now: Timestamp) -> Markup {
     html! {
         div.message {
             div.row {
-                (author(message)) span.note { "to " (message.to) }
+                (author(message))
+                span.note { "to " (if message.to == HUMAN { "you" } else { &message.to }) }
                 @if message.question.is_some() { span.kind { (message.name()) } }
                 (crate::web::parts::age(message.sent_at, now))
             }

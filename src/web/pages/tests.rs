@@ -16,6 +16,7 @@ use crate::participant::Caller;
 use crate::state::State;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::policy::Policy;
+use crate::state::snapshot::Listed;
 use crate::state::time::Timestamp;
 use crate::view::{
     Board, Detail, Filter, Found, Graph, Kind, Latest, List, Look, Named, Profile, Timeline, Tone,
@@ -53,7 +54,7 @@ const ATTRIBUTES: &str = "lang charset name content rel href src nonce defer cla
                           aria-label aria-labelledby aria-current aria-hidden title value max min \
                           type placeholder autocomplete required method action data-search \
                           data-now data-key data-order data-priority data-copy data-age data-load \
-                          data-notify datetime tabindex open draggable hidden list autofocus rows \
+                          data-line data-notify datetime tabindex open draggable hidden list autofocus rows \
                           target for hx-sse:connect hx-config hx-nonce width height viewbox x y rx \
                           d x1 x2 y1 y2 text-anchor start data-seq data-done";
 
@@ -194,7 +195,11 @@ fn pages(state: &State, text: &str, visit: &Visit) -> Vec<(&'static str, Page)> 
         .map(|one| (Arc::clone(one), one.task.as_ref().map(|id| Named::find(state, id))))
         .collect();
     let found: Vec<_> = state.discoveries().cloned().collect();
-    let snapshots = json!({"snapshots": [{"name": text, "created_at": NOW, "seq": 1}]});
+    let snapshots: Vec<Listed> = serde_json::from_value(json!([{
+        "name": "state-20260301T120000.000Z-1a2b3c4d.json", "bytes": 1,
+        "head": {"format": 1, "board_id": "b", "seq": 1, "taken_at": NOW, "occasion": "on_demand", "label": text},
+    }]))
+    .unwrap();
     let plan: Arc<str> = text.into();
     vec![
         ("board", board::page(&board, &query, visit)),

@@ -86,9 +86,16 @@ pub(in crate::web::pages) fn event(one: &Latest, now: Timestamp) -> Markup {
             @if let Some(actor) = &one.actor { (agent(actor)) }
             span.said {
                 span class=(colour(one.tone)) { (one.word) } " "
-                @if let Some(id) = &one.task { a href=(parts::task_href(id.as_str())) { (one.text) } }
-                @else { (one.text) }
+                @let text = rest(one);
+                @if let Some(id) = &one.task { a href=(parts::task_href(id.as_str())) { (text) } }
+                @else { (text) }
             }
         }
     }
+}
+
+/// What happened, without the name of whoever did it, which is said before.
+fn rest(one: &Latest) -> &str {
+    let own = one.actor.as_ref().and_then(|actor| one.text.strip_prefix(actor.as_str()));
+    own.filter(|rest| rest.is_empty() || rest.starts_with(' ')).unwrap_or(&one.text).trim_start()
 }

@@ -198,7 +198,7 @@ mod tests {
         let expected =
             [0, 7, 8, 9, 8, 9, 10, 0, 0, 41, 42, 43].map(|one| Some(one).filter(|one| *one > 0));
         assert_eq!(numbers, expected);
-        let shown = |is_reviewed| one(&files[0], 20, true, is_reviewed).into_string();
+        let shown = |is_reviewed| one(&files[0], 12, true, is_reviewed).into_string();
         assert!(shown(true).contains(r#"data-line="x:8 (removed)""#), "{}", shown(true));
         assert!(shown(true).contains(r#"data-line="x:8">8</a>+2"#), "{}", shown(true));
         assert!(!shown(false).contains("data-line"), "{}", shown(false));

@@ -52,7 +52,7 @@ fn needs(sheet: &Sheet, visit: &Visit) -> Markup {
                         li.row {
                             span { (entry(named)) }
                             (about("unlink").with("needs", named.id.as_str()).form(visit, html! {
-                                button.dots title="Do not wait for it" aria-label={ "Do not wait for " (named.name()) } { "×" }
+                                button.cross title="Do not wait for it" aria-label={ "Do not wait for " (named.name()) } { "×" }
                             }))
                         }
                     }
