@@ -137,7 +137,11 @@ await until('there is room', async () => {
   await page.reload();
   return until('the page has asked', () => page.evaluate(() => document.documentElement.dataset.live)).then((sign) => sign === 'on');
 });
-passed('a page too many says so');
+await page.route(/\/live\?/, (route) => route.fulfill({ status: 503, headers: { 'Retry-After': '1' } }), { times: 1 });
+await page.goto(`${origin}/`);
+await isLive(page, 'off');
+await isLive(page, 'on');
+passed('a page too many says so, and asks again');
 await watch.check(page);
 passed('nothing against the policy');
 await browser.close();
