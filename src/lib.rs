@@ -55,7 +55,7 @@
 // | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `elicitation` (what their users are asked), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
-// | who may connect over HTTP | `http`: `gate` (host, origin, token, form, size), `token`, the listener |
+// | who may connect over HTTP, and where | `http`: `gate` (host, origin, token, form, size), `token`, `listener` (addresses) |
 // | what a person sees and does in a browser | `web`: `mod` (addresses), `login` and `site` (who gets in, and where), `entrance` (headers), `shell` and `pages` (what is shown), `live` (what changes in open pages) |
 // | what a person types | `cli`: one file per command; `line` (options and the list of commands), `session` (board and printing), `report` (errors, exit codes); `print` and `wording` for what all of them say |
 // | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |

@@ -119,7 +119,7 @@ setInterval(() => document.hidden || tick(), 1000);
 const draft = (field) => {
   const form = field.form;
   if (form?.method !== 'post' || !field.name || field.type === 'hidden') return null;
-  const about = $$('input[type="hidden"]', form).filter((one) => !['seq', 'back'].includes(one.name));
+  const about = $$('input[type="hidden"]', form).filter((one) => !['seq', 'back', 'tags_before'].includes(one.name));
   return ['draft', location.pathname, form.getAttribute('action'), ...about.map((one) => one.value), field.name].join(' ');
 };
 const forget = (form) => [...form.elements].forEach((field) => sessionStorage.removeItem(draft(field)));

@@ -94,7 +94,8 @@ pub(super) fn edit(sheet: &Sheet, visit: &Visit) -> Markup {
         @if visit.may_act() && task.status.is_unfinished() {
             details #edit.fold {
                 summary { strong { "Edit" } }
-                (Act::new("task", "edit").with("task", task.id.as_str()).with("tags_before", &tags).stacked().form(visit, html! {
+                (Act::new("task", "edit").with("task", task.id.as_str()).stacked().form(visit, html! {
+                    input type="hidden" name="tags_before" value=(tags);
                     label { "Title" input name="title" value=(task.title.as_deref().unwrap_or_default()); }
                     label { "Description" textarea name="description" rows="8" { "\n" (task.description) } }
                     div.pair { label { "Priority, 1 is first" input type="number" name="priority" min="1" max="10" value=(task.priority); } }
