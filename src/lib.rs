@@ -50,7 +50,7 @@
 // | how the state file is written in place | `statefile`: `projection` (which form), on `flat` or `whole`; `slots` (what stands where: `layout`, `slot`, `parts`, `books`, `read`), `spare`, `lease` |
 // | what a person is told of, and how | `notify`: `notice` (of which events), `settings`, `ledger` (what is still to be told), `channel` (ways), `deliver`; `user` for the user's configuration; `cli::notify` |
 // | what waits for a person, how far the board is | `state::attention`, `state::standing` |
-// | what a person sees first: its lists, their order, the words of what waits | `view` (a file per part), for `status` and every other screen |
+// | what a person sees first: its lists, their order, the words of what waits; how a task stands, in words | `view` (a file per part; `standing`), for `status` and every other screen |
 // | what `callboard ui` shows, and what its keys do | `ui`: `screen` and `keys` (pure), `action` (a letter each), `views` (a file per view), `draw`, `first` (also printed by `status`); `cli::ui` reads the board for it |
 // | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::editing` (when) and `edits` (the verdict) |
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `elicitation` (what their users are asked), `stdio`, `http`, `subscriptions` |

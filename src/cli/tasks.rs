@@ -1,16 +1,15 @@
-use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::print::{Column, Page, Tone, listed, or_empty};
+use super::print::{Column, Page, or_empty};
 use super::{Outcome, Session, exchange, of_word, snapshot, tree, usage_error};
 use crate::ops::get_all_tasks::{Brief, Params};
 use crate::ops::{self, SORTS, Sort};
 use crate::participant::board_time;
-use crate::state::id::TaskId;
 use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
+use crate::view::Numbers;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -159,12 +158,12 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply =
         session.every_page::<ops::GetAllTasks>("tasks", &Params { brief: true, ..query })?;
     let briefs: Vec<&Brief> = reply.tasks.iter().filter_map(|task| task.brief()).collect();
+    let numbers = numbers_around(session, &briefs)?;
     session.show(reply.json(), |page| {
         if briefs.is_empty() {
             page.line("no tasks");
             return;
         }
-        let numbers = numbers(briefs.iter().copied());
         let rows: Vec<_> = briefs.iter().map(|brief| row(page, brief, &numbers)).collect();
         page.table(["#", "status", "prio", "agent", "task"], rows.into_iter());
     })?;
@@ -178,67 +177,24 @@ pub(super) fn every_brief(session: &Session, query: Params) -> anyhow::Result<Ve
     Ok(tasks.into_iter().filter_map(|task| task.into_entry().into_brief()).collect())
 }
 
-/// Numbers of the tasks that have one.
-pub(super) type Numbers = HashMap<TaskId, u64>;
-
 pub(super) fn numbers<'b>(briefs: impl Iterator<Item = &'b Brief>) -> Numbers {
-    briefs.filter_map(|brief| Some((brief.id.clone(), brief.number?))).collect()
+    Numbers::of(briefs.map(|brief| (&brief.id, brief.number)))
 }
 
-/// What a person calls the task: `#12`, or its id if it has no number.
-pub(super) fn name(id: &TaskId, numbers: &Numbers) -> String {
-    numbers.get(id).map_or_else(|| id.to_string(), |number| format!("#{number}"))
-}
-
-/// How a task stands, in more detail than its status: an open one is ready, blocked or waiting.
-pub(super) enum Standing {
-    Ready,
-    Blocked(Vec<TaskId>),
-    /// For its time.
-    Waiting(Timestamp),
-    /// It has parts, none of which is begun.
-    Open,
-    Is(TaskStatus),
-}
-
-impl Standing {
-    pub(super) fn of(brief: &Brief) -> Self {
-        match (brief.parts.unwrap_or(brief.status), brief.until) {
-            (TaskStatus::Available, _) if brief.parts.is_some() => Self::Open,
-            (TaskStatus::Available, _) if brief.ready => Self::Ready,
-            (TaskStatus::Available, Some(until)) => Self::Waiting(until),
-            (TaskStatus::Available, None) => Self::Blocked(brief.blocked_by.clone()),
-            (status, _) => Self::Is(status),
-        }
+/// Numbers of the tasks, and of those that they wait for, which may not be in the list.
+pub(super) fn numbers_around(session: &Session, briefs: &[&Brief]) -> anyhow::Result<Numbers> {
+    let known = numbers(briefs.iter().copied());
+    if briefs.iter().flat_map(|brief| &brief.blocked_by).all(|id| known.knows(id)) {
+        return Ok(known);
     }
-
-    pub(super) fn tone(&self) -> Tone {
-        match self {
-            Self::Ready => Tone::Waiting,
-            Self::Blocked(_) | Self::Waiting(_) | Self::Open => Tone::Over,
-            Self::Is(status) => Tone::of(*status),
-        }
-    }
-
-    pub(super) fn words(&self, page: &Page, numbers: &Numbers) -> String {
-        match self {
-            Self::Ready => "ready".to_owned(),
-            Self::Blocked(by) => {
-                let by: Vec<_> = by.iter().map(|id| name(id, numbers)).collect();
-                format!("blocked by {}", listed(&by))
-            }
-            Self::Waiting(until) => format!("waiting until {}", page.clock(*until)),
-            Self::Open => "open".to_owned(),
-            Self::Is(status) => status.to_string(),
-        }
-    }
+    Ok(numbers(every_brief(session, Params::default())?.iter()))
 }
 
 fn row(page: &Page, brief: &Brief, numbers: &Numbers) -> [Column; 5] {
-    let standing = Standing::of(brief);
+    let standing = brief.standing();
     [
-        name(&brief.id, numbers).into(),
-        Column::toned(standing.words(page, numbers), standing.tone()),
+        numbers.name(&brief.id).into(),
+        Column::toned(standing.words(|at| page.clock(at), numbers), standing.tone()),
         brief.priority.into(),
         or_empty(brief.agent.as_ref()).into(),
         brief.title.as_str().into(),

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
 use super::print::{Page, Tone};
-use super::tasks::{Numbers, Standing, every_brief, name, numbers};
+use super::tasks::{every_brief, numbers_around};
 use super::{Outcome, Session};
 use crate::ops;
 use crate::ops::get_all_tasks::{Brief, Listed, Params};
 use crate::state::hierarchy::{self, Progress};
 use crate::state::id::TaskId;
 use crate::state::task::{Task, TaskStatus};
+use crate::view::{Numbers, Standing};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -28,11 +29,12 @@ pub(super) fn show(session: &Session, scope: Option<String>) -> Outcome {
     let reply = session.every_page::<ops::GetAllTasks>("tasks", &query())?;
     let tasks: Vec<&Task> = reply.tasks.iter().filter_map(|task| Listed::whole(task)).collect();
     let briefs = if session.json { Vec::new() } else { every_brief(session, query())? };
+    let drawn = Drawn::of(session, &briefs)?;
     session.show(reply.json(), |page| {
         if tasks.is_empty() {
             page.line("no tasks");
         }
-        write(page, &tasks, &Drawn::of(&briefs));
+        write(page, &tasks, &drawn);
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -44,11 +46,11 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn of(briefs: &[Brief]) -> Self {
-        Self {
-            standings: briefs.iter().map(|one| (one.id.clone(), Standing::of(one))).collect(),
-            numbers: numbers(briefs.iter()),
-        }
+    fn of(session: &Session, briefs: &[Brief]) -> anyhow::Result<Self> {
+        Ok(Self {
+            standings: briefs.iter().map(|one| (one.id.clone(), one.standing())).collect(),
+            numbers: numbers_around(session, &briefs.iter().collect::<Vec<_>>())?,
+        })
     }
 }
 
@@ -72,13 +74,13 @@ fn write(page: &mut Page, tasks: &[&Task], drawn: &Drawn) {
     while let Some((task, depth)) = open.pop() {
         let parts = below.get(&Some(&task.id)).map(Vec::as_slice).unwrap_or_default();
         let path = task.path.as_ref().map(|path| format!("{path} ")).unwrap_or_default();
-        let name = name(&task.id, &drawn.numbers);
+        let name = drawn.numbers.name(&task.id);
         let lead = format!("{}{path}{name}", "  ".repeat(depth));
         if parts.is_empty() {
             let standing = drawn.standings.get(&task.id);
             let word = standing.map_or_else(
                 || task.status.to_string(),
-                |standing| standing.words(page, &drawn.numbers),
+                |standing| standing.words(|at| page.clock(at), &drawn.numbers),
             );
             let tone = standing.map_or_else(|| Tone::of(task.status), Standing::tone);
             page.entry(&lead, &word, tone, task.headline());

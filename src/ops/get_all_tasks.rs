@@ -12,6 +12,7 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::Timestamp;
+use crate::view::Standing;
 
 pub struct GetAllTasks;
 
@@ -122,6 +123,18 @@ impl Listed {
         match self {
             Self::Whole(task) => &task.id,
             Self::Brief(brief) => &brief.id,
+        }
+    }
+}
+
+impl Brief {
+    pub fn standing(&self) -> Standing {
+        match (self.parts.unwrap_or(self.status), self.until) {
+            (TaskStatus::Available, _) if self.parts.is_some() => Standing::Open,
+            (TaskStatus::Available, _) if self.ready => Standing::Ready,
+            (TaskStatus::Available, Some(until)) => Standing::Waiting(until),
+            (TaskStatus::Available, None) => Standing::Blocked(self.blocked_by.clone()),
+            (status, _) => Standing::Is(status),
         }
     }
 }

@@ -199,6 +199,8 @@ fn tasks_are_ready_blocked_or_waiting_and_never_just_available() {
     contains(&listed("--failed"), &["bad"]);
     assert_eq!(listed("--failed").lines().count(), 2);
     assert_eq!(listed("--blocked").lines().count(), 3);
+    // Also where the list does not have what a task waits for.
+    contains(line(&listed("--blocked"), "#5"), &["blocked by #1"]);
     let tree = shown(&board, 120, &["tree"]);
     contains(line(&tree, "#5"), &["blocked by #1", "Title of behind"]);
     contains(&listed("--graph"), &["flowchart TD"]);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::There;
 use crate::cli::print::Page as Printed;
 use crate::cli::status::{Seen, notes};
-use crate::cli::tasks::{Numbers, Standing, numbers};
+use crate::cli::tasks::numbers;
 use crate::cli::{show, story, watch};
 use crate::ops::get_all_tasks::Brief;
 use crate::ops::{
@@ -24,7 +24,7 @@ use crate::state::limit;
 use crate::state::message::{Message, MessageKind};
 use crate::state::task::TaskStatus;
 use crate::ui::{AgentRow, Content, EventRow, Line, Page, Place, Subject, TaskRow, TaskSubject};
-use crate::view::{Board, Names, Tone};
+use crate::view::{Board, Names, Numbers, Tone};
 
 /// Rows of each list of the first screen.
 const ROWS: usize = 200;
@@ -105,7 +105,7 @@ impl Reader {
 
     /// The task in a line; without a depth, where its path puts it.
     fn row(&self, task: &Brief, depth: Option<usize>, numbers: &Numbers) -> TaskRow {
-        let standing = Standing::of(task);
+        let standing = task.standing();
         let by_path = || task.path.as_ref().map_or(0, |path| path.matches('.').count());
         TaskRow {
             id: task.id.clone(),
@@ -114,7 +114,7 @@ impl Reader {
             path: task.path.clone(),
             title: task.title.clone(),
             status: task.status,
-            standing: standing.words(&self.page(), numbers),
+            standing: standing.words(|at| self.page().clock(at), numbers),
             tone: standing.tone(),
             agent: task.agent.clone(),
             priority: task.priority,
