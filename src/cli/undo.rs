@@ -2,11 +2,13 @@
 
 use std::process::ExitCode;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::print::Tone;
+use super::board::Board;
+use super::print::{Page, Tone};
 use super::{Declined, Outcome, Session, runtime, watch};
-use crate::ops::{self, undo};
+use crate::ops::{self, Operation, undo};
 use crate::participant::Stay;
 use crate::state::guard::HUMAN;
 use crate::view::{Names, is_noise};
@@ -14,23 +16,67 @@ use crate::view::{Names, is_noise};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callboard undo\n  \
-    callboard undo 412\n\n\
+    callboard undo 412\n  \
+    callboard undo --dry-run\n\n\
     Takes back what the command changed and nobody changed since, and lists the rest. Results, \
     messages and plans stay. `callboard history` shows the numbers of events.")]
 pub(super) struct Arguments {
     /// An event of the command; without it, your last command is meant
     #[arg(value_name = "EVENT")]
     event: Option<u64>,
+    /// List what the command did and what would stay, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What a command did, and what of it would stay.
+pub(super) struct Preview {
+    pub seq: u64,
+    /// Its events, the oldest first
+    pub events: Vec<Value>,
+    pub names: Names,
+    /// What would stay as it is, and why
+    pub left: Vec<String>,
+    pub reply: Value,
+}
+
+impl Preview {
+    /// Of the command of this event.
+    pub(super) async fn of(board: &Board, seq: u64) -> anyhow::Result<Self> {
+        let asked = json!({"seq": seq, "dry_run": true});
+        let reply = board.call(ops::Undo::NAME, asked).await?;
+        let told = undo::Reply::deserialize(&reply)?;
+        let count = usize::try_from(told.last_seq - told.first_seq + 1).unwrap_or(LOOKED_AT);
+        let asked = json!({"before_seq": told.last_seq + 1, "limit": count.min(LOOKED_AT)});
+        let mut page = board.call("get_history", asked).await?;
+        let mut events: Vec<_> =
+            page["events"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        events.reverse();
+        let mut names = Names::default();
+        names.learn(board, &events).await;
+        events.retain(|event| !is_noise(event, &names));
+        Ok(Self { seq, events, names, left: told.left, reply })
+    }
 }
 
 /// Events of a page of the history.
 const LOOKED_AT: usize = 200;
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let board = session.board(Stay::Brief)?;
+    let runtime = runtime()?;
     let seq = match arguments.event {
         Some(seq) => seq,
-        None => last_of(session)?,
+        None => runtime.block_on(last_of(session, &board))?,
     };
+    if arguments.dry_run {
+        let preview = runtime.block_on(Preview::of(&board, seq))?;
+        session.show(&preview.reply, |page| {
+            page.line("would take back:");
+            write(page, preview.events.iter(), &preview.names, &preview.left);
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let params = undo::Params { seq, ..Default::default() };
     let reply = session.ask::<ops::Undo>(&params)?;
     let mut events = Vec::new();
@@ -39,26 +85,31 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         let asked = json!({"limit": reply.events.clamp(1, LOOKED_AT)});
         let mut page = session.call("get_history", asked)?;
         events = page["events"].as_array_mut().map(std::mem::take).unwrap_or_default();
-        runtime()?.block_on(names.learn(&session.board(Stay::Brief)?, &events));
+        runtime.block_on(names.learn(&board, &events));
     }
-    session.show(reply.json(), |page| {
-        events.iter().rev().for_each(|event| watch::line::write_numbered(page, event, &names));
-        for left in &reply.left {
-            page.marked("stays:", Tone::Waiting, left);
-        }
-    })?;
+    session.show(reply.json(), |page| write(page, events.iter().rev(), &names, &reply.left))?;
     Ok(ExitCode::SUCCESS)
 }
 
+fn write<'e>(
+    page: &mut Page,
+    events: impl Iterator<Item = &'e Value>,
+    names: &Names,
+    left: &[String],
+) {
+    events.for_each(|event| watch::line::write_numbered(page, event, names));
+    left.iter().for_each(|left| page.marked("stays:", Tone::Waiting, left));
+}
+
 /// The last event of the caller that is neither undone nor part of an undo.
-fn last_of(session: &Session) -> anyhow::Result<u64> {
+pub(super) async fn last_of(session: &Session, board: &Board) -> anyhow::Result<u64> {
     let own = session.own_actors();
     let is_own = |event: &&Value| own.iter().any(|own| event["actor"] == own.as_str());
     let about = session.agent.as_deref().unwrap_or(HUMAN);
     let mut query = json!({"agent": about, "limit": LOOKED_AT});
     let (mut undone, mut undoing) = (Vec::new(), None);
     loop {
-        let mut page = session.call("get_history", query.clone())?;
+        let mut page = board.call("get_history", query.clone()).await?;
         let events = page["events"].as_array().into_iter().flatten();
         for event in events.filter(is_own) {
             let seq = event["seq"].as_u64().unwrap_or_default();

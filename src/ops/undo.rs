@@ -16,6 +16,9 @@ pub struct Params {
     pub agent_id: Option<String>,
     /// An event of the command, from get_history
     pub seq: u64,
+    /// True to say what stays, and change nothing
+    #[serde(default)]
+    pub dry_run: bool,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -28,6 +31,8 @@ pub struct Reply {
     pub events: usize,
     /// What stays as it is, and why
     pub left: Vec<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
 impl Operation for Undo {
@@ -53,7 +58,7 @@ impl Operation for Undo {
         Ok(Fetched::Command(Box::new(archive.command(params.seq)?)))
     }
 
-    fn decide(_: &Params, state: &State, call: &Call) -> Decision {
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "undo a command")?;
         let command = fetched(call)?;
         let undoing = command.undoing(state, call.now);
@@ -61,10 +66,10 @@ impl Operation for Undo {
             let (first, last) = (command.first(), command.last());
             return Err(Refusal::NothingToUndo { first, last, left: undoing.left }.into());
         }
-        Ok(undoing.events)
+        Ok(if params.dry_run { Vec::new() } else { undoing.events })
     }
 
-    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let command = fetched(call)?;
         Ok(Reply {
             success: true,
@@ -72,6 +77,7 @@ impl Operation for Undo {
             last_seq: command.last(),
             events: call.events,
             left: command.undoing(state, call.now).left,
+            dry_run: params.dry_run,
         })
     }
 }

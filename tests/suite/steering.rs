@@ -275,6 +275,9 @@ fn undo_takes_back_the_last_command_and_then_the_one_before() {
     let board = board();
     says(&board, &["edit", "1", "--priority", "1"]);
     says(&board, &["cancel", "1"]);
+    let would = says(&board, &["undo", "--dry-run"]);
+    contains(&would, &["would take back:", "cancelled #1 \"Write the lexer\""]);
+    assert_eq!(json_of(&board, &["show", "1"])["task"]["status"], "cancelled");
     let said = says(&board, &["undo"]);
     contains(&said, &["made available #1 \"Write the lexer\"", "undid event"]);
     assert_eq!(json_of(&board, &["show", "1"])["task"]["status"], "available");

@@ -51,6 +51,11 @@ fn cancelled_tasks_are_available_again_and_created_ones_cancelled() {
         ]}),
     );
     world.claim("a2", "n2");
+    let seq = added.last();
+    world.fetched = Fetched::Command(added.clone());
+    let would = world.nobody().call("undo", json!({"seq": seq, "dry_run": true})).expect("said");
+    assert_eq!((left(&would), &would["events"]), (vec!["n2 is claimed by now"], &json!(0)));
+    assert_eq!(world.status("n1"), TaskStatus::Available, "nothing is changed");
     let reply = undo(&mut world, added).expect("undone in part");
     assert_eq!(left(&reply), ["n2 is claimed by now"]);
     assert_eq!(world.status("n1"), TaskStatus::Cancelled);
