@@ -1,7 +1,7 @@
 //! Places where a test makes the process die or an operation fail. Release builds have none.
 //!
 //! `CALLBOARD_FAILPOINT=name` kills the process with SIGKILL at the first hit of `name`, `name:N`
-//! at the N-th, and `name:N:error` makes that hit fail with EIO instead.
+//! at the N-th; `name:N:error` makes that hit fail with EIO instead, and `name:N:panic` panic.
 
 use std::io;
 
@@ -30,30 +30,39 @@ mod armed {
     pub(super) struct Failpoint {
         name: String,
         at: u64,
-        fails: bool,
+        effect: Effect,
         hits: AtomicU64,
     }
 
+    enum Effect {
+        Kill,
+        Fail,
+        Panic,
+    }
+
     impl Failpoint {
-        /// `None` for what is not `name[:N[:error]]`.
+        /// `None` for what is not `name[:N[:error|:panic]]`.
         pub(super) fn parse(text: &str) -> Option<Self> {
             let mut parts = text.split(':');
             let name = parts.next().filter(|name| !name.is_empty())?.to_owned();
             let at = parts.next().map_or(Some(1), |number| number.parse().ok())?;
-            let fails = match parts.next() {
-                None => false,
-                Some("error") => true,
+            let effect = match parts.next() {
+                None => Effect::Kill,
+                Some("error") => Effect::Fail,
+                Some("panic") => Effect::Panic,
                 Some(_) => return None,
             };
-            Some(Self { name, at, fails, hits: AtomicU64::new(0) })
+            Some(Self { name, at, effect, hits: AtomicU64::new(0) })
         }
 
         pub(super) fn hit(&self, name: &str) -> io::Result<()> {
             if name != self.name || self.hits.fetch_add(1, Ordering::SeqCst) + 1 != self.at {
                 return Ok(());
             }
-            if !self.fails {
-                kill_process(getpid(), Signal::KILL)?;
+            match self.effect {
+                Effect::Kill => kill_process(getpid(), Signal::KILL)?,
+                Effect::Fail => {}
+                Effect::Panic => panic!("failpoint {name}"),
             }
             Err(io::Error::from(rustix::io::Errno::IO))
         }
