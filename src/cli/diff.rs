@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::print::Tone;
+use super::print::{Page, Tone};
 use super::{Declined, Outcome, Session};
-use crate::git::change::Work;
+use crate::git::change::{Change, Work};
 use crate::ops::{self, get_task};
+use crate::state::task::Named;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -34,12 +35,14 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         "task_id": task.id, "worktree": root, "branch": work.branch, "commit": work.commit,
         "files": work.files, "what": what, "diff": text,
     });
-    session.show(&told, |page| {
-        page.marked("diff of", Tone::Plain, format_args!("{task}: {what}"));
-        if text.is_empty() {
-            return page.line("nothing is changed");
-        }
-        page.line(text.trim_end());
-    })?;
+    session.show(&told, |page| write(page, &task, &change))?;
     Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn write(page: &mut Page, task: &Named, change: &Change) {
+    page.marked("diff of", Tone::Plain, format_args!("{task}: {}", change.what));
+    if change.text.is_empty() {
+        return page.line("nothing is changed");
+    }
+    page.line(change.text.trim_end());
 }

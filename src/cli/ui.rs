@@ -6,9 +6,11 @@ mod read;
 use std::env;
 use std::future::pending;
 use std::io::{self, IsTerminal};
+use std::panic;
 use std::pin::pin;
 use std::process::{self, ExitCode};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -19,16 +21,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+use self::read::Reader;
 use super::board::Board;
 use super::report::Declined;
 use super::watch::reader_left;
 use super::{Outcome, Session, usage_error};
-use crate::ops::{GetAgents, Operation, get_agents};
+use crate::ops::{GetAgents, GetStatus, Operation, get_agents};
 use crate::participant::{BoardError, CallError, Stay, board_time};
 use crate::signal;
 use crate::state::agent::Role;
 use crate::state::guard::HUMAN;
-use crate::ui::{Act, Doors, News, Place, Screen, Spelling, Terminal};
+use crate::ui::{Act, Doors, Errand, Find, News, Place, Screen, Spelling, Terminal};
 
 /// Time for calls under way to end, and for a terminal to take what gives it back.
 const GRACE: Duration = Duration::from_millis(500);
@@ -38,6 +41,9 @@ const GRACE: Duration = Duration::from_millis(500);
     callboard ui\n  \
     callboard --agent reviewer ui\n\n\
     Keys: 1-6 the views, j and k up and down, Enter opens, / filters, ? shows all keys, q quits.\n\
+    A text that you leave with Esc is there again when you come back to it. d shows the diff of a\n\
+    task, where y approves and x sends back; u takes back your last command, and asks first.\n\
+    With --server it shows the board of that server.\n\
     `callboard status` prints the first screen once.")]
 pub(super) struct Arguments {}
 
@@ -45,6 +51,8 @@ pub(super) struct Arguments {}
 struct There {
     session: Session,
     board: Board,
+    /// Number of calls that were answered.
+    answered: AtomicU64,
 }
 
 pub(super) fn run(session: &Session, _: &Arguments) -> Outcome {
@@ -86,20 +94,25 @@ fn runtime() -> io::Result<Runtime> {
 async fn show(session: &Session) -> anyhow::Result<()> {
     let ended = ended()?;
     let board = session.board(Stay::Lasting)?;
+    // A board that cannot be read, or a server that cannot be reached, is said as by all commands.
+    board.call(GetStatus::NAME, json!({})).await?;
     let role = role(session, &board).await?;
-    let there = Arc::new(There { session: session.clone(), board });
+    let there = Arc::new(There { session: session.clone(), board, answered: AtomicU64::new(0) });
     let (sender, news) = unbounded_channel();
-    let (acts, wanted_acts) = unbounded_channel();
+    let (errands, wanted) = unbounded_channel();
     let (place, wanted_place) = watch::channel(Place::Board);
     let mut beside = JoinSet::new();
     beside.spawn(follow::follow(Arc::clone(&there), wanted_place, sender.clone()));
-    beside.spawn(carry_out(there, wanted_acts, sender));
+    beside.spawn(carry_out(there, wanted, sender));
     let screen = Screen::new(role, Terminal::size(), spelling(session));
     let terminal = Terminal::take(session.coloured())?;
     select! {
-        ended = crate::ui::run(screen, terminal, Doors { news, place, acts }, ended) => Ok(ended?),
+        ended = crate::ui::run(screen, terminal, Doors { news, place, errands }, ended) => Ok(ended?),
         // They go on as long as the screen does, unless they panic.
-        Some(ended) = beside.join_next() => Ok(ended?),
+        Some(ended) = beside.join_next() => match ended {
+            Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+            ended => Ok(ended?),
+        },
     }
 }
 
@@ -129,15 +142,34 @@ fn spelling(session: &Session) -> Spelling {
 /// Carries out what the person does, one after the other, as it was meant.
 async fn carry_out(
     there: Arc<There>,
-    mut acts: UnboundedReceiver<Act>,
+    mut errands: UnboundedReceiver<Errand>,
     news: UnboundedSender<News>,
 ) {
-    while let Some(act) = acts.recv().await {
-        let answer = there.board.call(act.operation, act.arguments).await;
-        let answer = answer.map(|_| act.done).map_err(|error| there.session.told(&error));
-        if news.send(News::Answered(answer)).is_err() {
+    let reader = Reader::new(Arc::clone(&there));
+    while let Some(errand) = errands.recv().await {
+        let found = match errand {
+            Errand::Act(act) => News::Answered(there.answer(act).await),
+            Errand::Find(Find::Undoable(event)) => {
+                let undoable = reader.undoable(event).await;
+                News::Undoable(undoable.map_err(|error| there.session.told(&error)))
+            }
+            Errand::Find(Find::Agents) => match reader.candidates().await {
+                Ok(agents) => News::Agents(agents),
+                // The ones that are known are there to choose from.
+                Err(_) => continue,
+            },
+        };
+        if news.send(found).is_err() {
             return;
         }
+    }
+}
+
+impl There {
+    async fn answer(&self, act: Act) -> Result<String, String> {
+        let answer = self.board.call(act.operation, act.arguments).await;
+        self.answered.fetch_add(1, Ordering::SeqCst);
+        answer.map(|_| act.done).map_err(|error| self.session.told(&error))
     }
 }
 

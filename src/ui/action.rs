@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::form::{Ask, Form, Purpose};
+use super::place::Place;
 use super::subject::{Subject, TaskSubject};
 use crate::ops::{self, Operation};
 use crate::state::agent::Role;
@@ -36,9 +37,20 @@ pub(super) enum Action {
     Raise,
     Lower,
     Title,
+    Diff,
+    Undo,
     Add,
     Pause,
     Resume,
+}
+
+/// Something to be looked up before it can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Find {
+    /// The agents to choose from.
+    Agents,
+    /// What would be taken back of the command of this event, or of the person's last command.
+    Undoable(Option<u64>),
 }
 
 /// What an action leads to.
@@ -46,23 +58,28 @@ pub(super) enum Step {
     Act(Act),
     Ask(Ask),
     Form(Box<Form>),
+    Open(Place),
+    /// Asks what is to be taken back once it is known.
+    Undo,
 }
 
 impl Action {
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Answer,
         Self::Dismiss,
         Self::Approve,
         Self::Reject,
+        Self::Diff,
         Self::Retry,
         Self::Stop,
         Self::Cancel,
-        Self::Message,
         Self::Assign,
         Self::Raise,
         Self::Lower,
         Self::Title,
+        Self::Message,
         Self::Add,
+        Self::Undo,
         Self::Pause,
         Self::Resume,
     ];
@@ -70,7 +87,7 @@ impl Action {
     pub(super) fn key(self) -> char {
         match self {
             Self::Answer => 'a',
-            Self::Dismiss => 'd',
+            Self::Dismiss | Self::Diff => 'd',
             Self::Approve => 'y',
             Self::Reject => 'x',
             Self::Retry => 'r',
@@ -81,6 +98,7 @@ impl Action {
             Self::Raise => '+',
             Self::Lower => '-',
             Self::Title => 'e',
+            Self::Undo => 'u',
             Self::Add => 'n',
             Self::Pause | Self::Resume => 'p',
         }
@@ -101,15 +119,17 @@ impl Action {
             Self::Raise => "sooner",
             Self::Lower => "later",
             Self::Title => "title",
+            Self::Diff => "diff",
+            Self::Undo => "undo",
             Self::Add => "new task",
             Self::Pause => "pause",
             Self::Resume => "resume",
         }
     }
 
-    /// What the help says of it.
-    pub(super) fn help(self) -> &'static str {
-        match self {
+    /// What the help says of it. None if that of another names it, too.
+    pub(super) fn help(self) -> Option<&'static str> {
+        Some(match self {
             Self::Answer => "answer a question, or a message",
             Self::Dismiss => "mark a message as dealt with, without an answer",
             Self::Approve => "approve the result of a task in review",
@@ -117,22 +137,23 @@ impl Action {
             Self::Retry => "make a failed or cancelled task available again",
             Self::Cancel => "cancel a task",
             Self::Stop => "stop an agent: ask it to, or release its tasks at once",
-            Self::Message => "write to an agent, or to who holds a task",
+            Self::Message => "write to an agent, to who holds a task, or to anybody",
             Self::Assign => "keep a task for an agent",
-            Self::Raise => "raise a task's priority",
-            Self::Lower => "lower a task's priority",
+            Self::Raise => "raise a task's priority; - lowers it",
             Self::Title => "change a task's title",
+            Self::Diff => "show what the work on a task has changed",
+            Self::Undo => "take back your last command; in 4 that of the event",
             Self::Add => "add a task",
-            Self::Pause => "pause all claims",
-            Self::Resume => "allow claims again",
-        }
+            Self::Pause => "pause all claims, or allow them again",
+            Self::Lower | Self::Resume => return None,
+        })
     }
 
     /// Whether there is something here that it can be done to, by this role.
     pub(super) fn fits(self, about: Option<&Subject>, role: Role, is_paused: bool) -> bool {
         self.is_allowed(role)
             && match self {
-                Self::Add => true,
+                Self::Add | Self::Message | Self::Undo => true,
                 Self::Pause => !is_paused,
                 Self::Resume => is_paused,
                 _ => about.is_some_and(|about| self.is_about(about)),
@@ -142,12 +163,18 @@ impl Action {
     fn is_allowed(self, role: Role) -> bool {
         let is_leaders = matches!(
             self,
-            Self::Retry | Self::Cancel | Self::Stop | Self::Assign | Self::Pause | Self::Resume
+            Self::Retry
+                | Self::Cancel
+                | Self::Stop
+                | Self::Assign
+                | Self::Undo
+                | Self::Pause
+                | Self::Resume
         );
         match role {
             Role::Leader => true,
             Role::Worker => !is_leaders,
-            Role::Observer => false,
+            Role::Observer => self == Self::Diff,
         }
     }
 
@@ -158,7 +185,7 @@ impl Action {
                 Self::Dismiss => !is_question,
                 _ => false,
             },
-            Subject::Agent { .. } => matches!(self, Self::Stop | Self::Message),
+            Subject::Agent { .. } => self == Self::Stop,
             Subject::Task(task) => self.suits(task),
         }
     }
@@ -170,7 +197,7 @@ impl Action {
             Self::Retry => matches!(status, TaskStatus::Failed | TaskStatus::Cancelled),
             Self::Cancel => status.is_unfinished(),
             Self::Assign => status == TaskStatus::Available,
-            Self::Message => status.is_held() && task.agent.is_some(),
+            Self::Diff => status != TaskStatus::Available || task.attempt.is_some_and(|at| at > 0),
             Self::Stop => status.is_held() && task.agent.is_some(),
             Self::Raise | Self::Lower => status.is_unfinished() && task.priority.is_some(),
             Self::Title => status.is_unfinished(),
@@ -199,9 +226,12 @@ impl Action {
             (Self::Stop, Some(Subject::Agent { id, holds })) => {
                 Some(Step::Ask(Ask::to_stop(id.as_str(), holds.as_deref())))
             }
-            (Self::Message, Some(Subject::Agent { id, .. })) => {
-                Some(Step::Form(Form::empty(Purpose::Message { to: id.to_string() })))
+            (Self::Message, about) => {
+                let to = about.and_then(Subject::agent).map(|agent| agent.to_string());
+                let purpose = to.map_or(Purpose::Recipient, |to| Purpose::Message { to });
+                Some(Step::Form(Form::empty(purpose)))
             }
+            (Self::Undo, _) => Some(Step::Undo),
             (_, Some(Subject::Task(task))) => self.step_of_task(task),
             _ => None,
         }
@@ -234,12 +264,10 @@ impl Action {
             Self::Stop => {
                 Step::Ask(Ask::to_stop(task.agent.as_ref()?.as_str(), Some(&task.said())))
             }
-            Self::Message => {
-                Step::Form(Form::empty(Purpose::Message { to: task.agent.as_ref()?.to_string() }))
-            }
             Self::Assign => Step::Form(Form::empty(Purpose::Assign(task.clone()))),
             Self::Raise | Self::Lower => Step::Act(priority(task, self.new_priority(task)?)),
             Self::Title => Step::Form(Form::with(Purpose::Title(task.clone()), &task.title)),
+            Self::Diff => Step::Open(Place::Diff(task.id.clone())),
             _ => return None,
         })
     }

@@ -46,6 +46,7 @@ pub(crate) struct AgentRow {
 pub(crate) struct EventRow {
     pub line: Line,
     pub about: Option<Subject>,
+    pub seq: Option<u64>,
 }
 
 /// A text, such as all about one task.

@@ -8,19 +8,23 @@ use ratatui::text::{Line as Spans, Span};
 use ratatui::widgets::{Block, Clear, Widget};
 
 use super::action::Action;
+use super::choice::Choice;
 use super::first::Line;
 use super::form::{Ask, Form};
 use super::place::Place;
 use super::screen::{Over, Screen};
 use crate::harmless::shown::harmless;
 use crate::view::Tone;
-use crate::view::columns::{cut, folded, joined, width};
+use crate::view::columns::{cut, folded, joined, left, widest, width};
 
 /// Smallest window with room for a view.
 const COLUMNS: u16 = 30;
 const LINES: u16 = 7;
 /// Widest window over a view.
 const WIDEST: u16 = 76;
+/// Most names to choose from that are shown at once, and their widest column.
+const NAMES: usize = 8;
+const NAME: usize = 24;
 
 /// What the terminal can show.
 #[derive(Clone, Copy)]
@@ -110,6 +114,10 @@ impl Canvas<'_> {
             Over::Help => self.help(),
             Over::Ask(ask) => self.ask(ask),
             Over::Form(form) => self.form(form),
+            Over::Undo => {
+                let mut over = self.over(1, "Esc: leave");
+                over.text(0, Tone::Over, "looking up what would be taken back…");
+            }
             Over::Nothing | Over::Filter => {}
         }
     }
@@ -119,7 +127,7 @@ impl Canvas<'_> {
         let mut line = Line::new();
         for (index, place) in Place::VIEWS.iter().enumerate() {
             let is_here = place == screen.place();
-            let name = if is_brief && !is_here { "" } else { place.name() };
+            let name = if is_brief && !is_here { "".into() } else { place.name() };
             let waits = match place {
                 Place::Board if screen.waits > 0 => format!(" ({})", screen.waits),
                 _ => String::new(),
@@ -161,16 +169,9 @@ impl Canvas<'_> {
         let room = usize::from(self.area.width);
         let here = screen.here();
         if let Some((tone, notice)) = &screen.notice {
-            // A refusal names what to do, so it is shown whole.
-            let lines = folded(&harmless(notice), 0, room);
-            let count = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(self.area.height / 2);
-            for (y, line) in (y + 1 - count..).zip(lines.iter().take(count.into())) {
-                let row = Rect { y: self.area.y + y, height: 1, ..self.area };
-                Clear.render(row, self.buffer);
-                self.text(y, *tone, line);
-            }
+            self.told(*tone, notice);
         } else if let Some(lost) = &screen.lost {
-            self.text(y, Tone::Bad, cut(&format!("not live: {lost}"), room));
+            self.told(Tone::Bad, &format!("not live: {lost} (q quits)"));
         } else if matches!(screen.over, Over::Filter) {
             self.text(y, Tone::Waiting, format!("/{}_", here.filter));
         } else {
@@ -182,6 +183,18 @@ impl Canvas<'_> {
         }
     }
 
+    /// A message at the foot. It may name what to do, so it is shown whole if half of the window
+    /// has room for it.
+    fn told(&mut self, tone: Tone, text: &str) {
+        let lines = folded(&harmless(text), 0, self.area.width.into());
+        let count = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(self.area.height / 2);
+        for (y, line) in (self.area.height - count..).zip(lines.iter().take(count.into())) {
+            let row = Rect { y: self.area.y + y, height: 1, ..self.area };
+            Clear.render(row, self.buffer);
+            self.text(y, tone, line);
+        }
+    }
+
     fn help(&mut self) {
         let general = [
             ("1-6", "the views"),
@@ -189,11 +202,13 @@ impl Canvas<'_> {
             ("Enter l", "open; Esc or h goes back"),
             ("/", "show only what has these words"),
             ("q", "quit"),
+            ("Esc Ctrl-U", "in a text: leave it, to go on later; clear it"),
         ];
         let mut lines: Vec<String> =
             general.iter().map(|(keys, what)| format!("{keys:<12} {what}")).collect();
         lines.push(String::new());
-        lines.extend(Action::ALL.map(|action| format!("{:<12} {}", action.key(), action.help())));
+        let helps = Action::ALL.into_iter().filter_map(|action| Some((action, action.help()?)));
+        lines.extend(helps.map(|(action, help)| format!("{:<12} {help}", action.key())));
         let mut over = self.over(lines.len(), "any key closes this");
         for (y, line) in (0..over.area.height).zip(lines) {
             over.text(y, Tone::Plain, line);
@@ -203,6 +218,13 @@ impl Canvas<'_> {
     fn ask(&mut self, ask: &Ask) {
         let room = usize::from(self.area.width.min(WIDEST) - 4);
         let mut lines = folded(&harmless(&ask.question), 0, room);
+        // Whatever is listed, the answers need their lines.
+        let most = usize::from(self.area.height).saturating_sub(3 + ask.choices.len()).max(1);
+        if lines.len() > most {
+            let hidden = lines.len() + 1 - most;
+            lines.truncate(most - 1);
+            lines.push(format!("  … {hidden} more lines"));
+        }
         lines.push(String::new());
         lines.extend(ask.choices.iter().map(|(key, word, _)| format!("{key}  {word}")));
         let mut over = self.over(lines.len(), "any other key: no");
@@ -214,13 +236,17 @@ impl Canvas<'_> {
     fn form(&mut self, form: &Form) {
         let room = usize::from(self.area.width.min(WIDEST) - 4);
         let mut lines = folded(&harmless(&form.title()), 0, room);
-        let tall = if form.is_tall() { 4 } else { 1 };
+        let typed = form.typed();
+        let names = form.choice.as_ref().map(|choice| names(choice, &typed)).unwrap_or_default();
+        let tall = if form.is_tall() { 4 } else { 1 + names.len() };
         // The field needs a line whatever is asked.
         lines.truncate(usize::from(self.area.height.saturating_sub(4)).max(1));
-        let keys = if form.is_tall() {
-            "Enter: done  Ctrl-J: new line  Esc: leave"
-        } else {
-            "Enter: done  Esc: leave"
+        let keys = match (&form.choice, form.is_tall()) {
+            (Some(_), _) => "Enter: done  Up, Down: choose  Ctrl-U: clear  Esc: leave",
+            (None, true) => {
+                "Enter: done  Ctrl-J: new line  Ctrl-U: clear  Esc: leave, keeps the text"
+            }
+            (None, false) => "Enter: done  Ctrl-U: clear  Esc: leave, keeps the text",
         };
         let mut over = self.over(lines.len() + tall, keys);
         let asked = u16::try_from(lines.len()).unwrap_or_default();
@@ -228,9 +254,17 @@ impl Canvas<'_> {
             over.text(y, Tone::Waiting, line);
         }
         let inner = over.area;
-        let field =
-            Rect { y: inner.y + asked, height: inner.height.saturating_sub(asked), ..inner };
+        let left = inner.height.saturating_sub(asked);
+        let high = if form.choice.is_some() { left.min(1) } else { left };
+        let field = Rect { y: inner.y + asked, height: high, ..inner };
         form.area.render(field, over.buffer);
+        for (y, (is_marked, name)) in (asked + 1..inner.height).zip(names) {
+            over.text(y, Tone::Plain, name);
+            if is_marked {
+                let row = Rect { y: inner.y + y, height: 1, ..inner };
+                over.buffer.set_style(row, Modifier::REVERSED);
+            }
+        }
     }
 
     /// Clears a window for so many lines in the middle, and draws its frame.
@@ -254,18 +288,28 @@ impl Canvas<'_> {
     }
 }
 
+/// The names around the cursor, and which it is on.
+fn names(choice: &Choice, typed: &str) -> Vec<(bool, String)> {
+    let fitting = choice.fitting(typed);
+    let cursor = choice.cursor(typed, &fitting);
+    let first = cursor.map_or(0, |cursor| (cursor + 1).saturating_sub(NAMES));
+    let wide = widest(fitting.iter().map(|one| one.name.as_str()), NAME);
+    let rows = fitting.iter().enumerate().skip(first).take(NAMES);
+    rows.map(|(at, one)| (Some(at) == cursor, format!("{}  {}", left(&one.name, wide), one.about)))
+        .collect()
+}
+
 /// Keys that do something here, the most special first.
 fn hints(screen: &Screen) -> Vec<String> {
-    let about = screen.subject();
     let fitting = Action::ALL
         .into_iter()
-        .filter(|action| action.fits(about, screen.role, screen.is_paused))
+        .filter(|action| screen.fits(*action))
         .map(|action| format!("{} {}", action.key(), action.word()));
     let here = screen.here();
-    let first = match (screen.pending, here.found()) {
-        (0, None) => None,
-        (0, Some(found)) => Some(format!("/{}: {found} found", here.filter)),
-        _ => Some("…".to_owned()),
+    let first = match (screen.is_waiting(), here.found()) {
+        (false, None) => None,
+        (false, Some(found)) => Some(format!("/{}: {found} found", here.filter)),
+        (true, _) => Some("…".to_owned()),
     };
     let open = here.chosen().map(|_| "Enter open".to_owned());
     first.into_iter().chain(open).chain(fitting).chain(["q quit".to_owned()]).collect()

@@ -2,8 +2,8 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::action::{Action, Step};
-use super::form::Form;
+use super::action::{Action, Find, Step};
+use super::form::{Done, Form};
 use super::place::Place;
 use super::screen::{Over, Screen, Wish};
 use super::subject::Subject;
@@ -24,9 +24,16 @@ impl Screen {
             Over::Ask(ask) => {
                 let KeyCode::Char(typed) = key.code else { return None };
                 let chosen = ask.choices.into_iter().find(|(letter, ..)| *letter == typed);
-                chosen.map(|(_, _, act)| self.act(act))
+                chosen.map(|(_, _, act)| self.act(act, None))
             }
             Over::Form(form) => self.key_of_form(form, key),
+            // A key that was typed ahead must not be taken for an answer.
+            Over::Undo => {
+                if key.code != KeyCode::Esc {
+                    self.over = Over::Undo;
+                }
+                None
+            }
         }
     }
 
@@ -41,11 +48,6 @@ impl Screen {
             }
             _ => {}
         }
-    }
-
-    fn act(&mut self, act: super::Act) -> Wish {
-        self.pending += 1;
-        Wish::Act(act)
     }
 
     fn key_of_view(&mut self, key: KeyEvent) -> Option<Wish> {
@@ -85,18 +87,23 @@ impl Screen {
         let mut of_key = Action::ALL.into_iter().filter(|action| action.key() == letter).peekable();
         let word = of_key.peek()?.word();
         let about = self.subject().cloned();
-        let fits = |action: &Action| action.fits(about.as_ref(), self.role, self.is_paused);
-        let action = of_key.find(fits);
-        let step = action.and_then(|action| action.step(about.as_ref()));
-        if let (Some(action), Some(Subject::Task(task))) = (action, &about) {
-            // The next press counts from here, whether or not the board has answered.
-            let priority = action.new_priority(task);
-            priority.into_iter().for_each(|wanted| self.here_mut().set_priority(&task.id, wanted));
-        }
-        match step {
-            Some(Step::Act(act)) => return Some(self.act(act)),
+        let action = of_key.find(|action| self.fits(*action));
+        match action.and_then(|action| action.step(about.as_ref())) {
+            Some(Step::Act(act)) => {
+                let wish = self.act(act, None);
+                if let (Some(action), Some(Subject::Task(task))) = (action, &about) {
+                    let priority = action.new_priority(task);
+                    priority.into_iter().for_each(|wanted| self.count_on(&task.id, wanted));
+                }
+                return Some(wish);
+            }
             Some(Step::Ask(ask)) => self.over = Over::Ask(ask),
-            Some(Step::Form(form)) => self.over = Over::Form(form),
+            Some(Step::Form(form)) => return self.open_form(form),
+            Some(Step::Open(place)) => return self.enter(place),
+            Some(Step::Undo) => {
+                self.over = Over::Undo;
+                return Some(Wish::Find(Find::Undoable(self.here().event())));
+            }
             None => {
                 self.notice = Some((
                     Tone::Busy,
@@ -132,10 +139,22 @@ impl Screen {
         let is_plain = !key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SHIFT);
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Esc => return None,
+            KeyCode::Esc => {
+                self.drafts.keep(form.draft());
+                return None;
+            }
+            KeyCode::Char('u') if is_control => form.clear(),
             KeyCode::Enter if is_plain => {
-                return match form.act() {
-                    Some(act) => Some(self.act(act)),
+                return match form.done() {
+                    Some(Done::Form(next)) => {
+                        self.drafts.remove(&form.topic());
+                        self.open_form(next)
+                    }
+                    Some(Done::Act(act)) => {
+                        let draft = form.draft();
+                        self.drafts.remove(&draft.topic);
+                        Some(self.act(act, Some(draft)))
+                    }
                     None => {
                         self.notice =
                             Some((Tone::Busy, "type a text first; Esc leaves".to_owned()));
@@ -147,7 +166,9 @@ impl Screen {
             // Terminals send Ctrl-J, or Alt and Enter, for a line break.
             KeyCode::Char('j') if is_control => new_line(&mut form),
             KeyCode::Enter => new_line(&mut form),
-            _ => _ = form.area.input(key),
+            KeyCode::Down | KeyCode::Tab if form.choice.is_some() => form.step(true),
+            KeyCode::Up | KeyCode::BackTab if form.choice.is_some() => form.step(false),
+            _ => form.input(key),
         }
         self.over = Over::Form(form);
         None

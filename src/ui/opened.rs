@@ -113,6 +113,14 @@ impl Opened {
         self.row(self.at)?.about.as_ref()
     }
 
+    /// The event under the cursor.
+    pub(super) fn event(&self) -> Option<u64> {
+        match &self.content {
+            Some(Content::Events(events)) => events.get(*self.passed.get(self.at)?)?.seq,
+            _ => None,
+        }
+    }
+
     /// What actions are meant for: the row under the cursor, else the page.
     pub(super) fn subject(&self) -> Option<&Subject> {
         self.chosen().or(self.layout.about.as_ref())

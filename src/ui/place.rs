@@ -1,5 +1,7 @@
 //! What can be looked at: the views on the digits, and one task, agent or message.
 
+use std::borrow::Cow;
+
 use crate::state::id::{AgentId, MessageId, TaskId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub(crate) enum Place {
     Plan,
     Graph,
     Task(TaskId),
+    /// What the work on a task has changed.
+    Diff(TaskId),
     Agent(AgentId),
     Message(MessageId),
 }
@@ -25,17 +29,18 @@ impl Place {
         Self::VIEWS.get(usize::try_from(index).ok()?).cloned()
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> Cow<'_, str> {
         match self {
-            Self::Board => "Board",
-            Self::Tasks => "Tasks",
-            Self::Agents => "Agents",
-            Self::Events => "Events",
-            Self::Plan => "Plan",
-            Self::Graph => "Graph",
-            Self::Task(id) => id.as_str(),
-            Self::Agent(id) => id.as_str(),
-            Self::Message(id) => id.as_str(),
+            Self::Board => "Board".into(),
+            Self::Tasks => "Tasks".into(),
+            Self::Agents => "Agents".into(),
+            Self::Events => "Events".into(),
+            Self::Plan => "Plan".into(),
+            Self::Graph => "Graph".into(),
+            Self::Task(id) => id.as_str().into(),
+            Self::Diff(id) => format!("diff of {id}").into(),
+            Self::Agent(id) => id.as_str().into(),
+            Self::Message(id) => id.as_str().into(),
         }
     }
 }

@@ -8,19 +8,35 @@ use tokio::select;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 
-use super::action::Act;
+use super::action::{Act, Find};
+use super::choice::Candidate;
 use super::content::Content;
+use super::form::Undoable;
 use super::place::Place;
 use super::screen::{Screen, Wish};
 use super::terminal::{Terminal, events};
 
 /// What comes from the board.
 pub(crate) enum News {
-    Seen(Place, Content),
+    Seen {
+        place: Place,
+        content: Content,
+        /// Number of calls that were answered before it was read.
+        answered: u64,
+    },
     /// The board cannot be read, and why.
     Lost(String),
     /// What was done, or why it was refused.
     Answered(Result<String, String>),
+    Agents(Vec<Candidate>),
+    /// What would be taken back, or why nothing can be.
+    Undoable(Result<Undoable, String>),
+}
+
+/// What is to be done on the board, or looked up there, in this order.
+pub(crate) enum Errand {
+    Act(Act),
+    Find(Find),
 }
 
 /// The ways to those who read and call the board.
@@ -28,7 +44,7 @@ pub(crate) struct Doors {
     pub news: UnboundedReceiver<News>,
     /// The place that is looked at.
     pub place: watch::Sender<Place>,
-    pub acts: UnboundedSender<Act>,
+    pub errands: UnboundedSender<Errand>,
 }
 
 /// Shows the screen until the person quits, or `ended` completes.
@@ -89,7 +105,8 @@ fn handle(
     match wish {
         Some(Wish::Quit) => return Ok(true),
         Some(Wish::Look) => _ = doors.place.send(screen.place().clone()),
-        Some(Wish::Act(act)) => _ = doors.acts.send(act),
+        Some(Wish::Act(act)) => _ = doors.errands.send(Errand::Act(act)),
+        Some(Wish::Find(find)) => _ = doors.errands.send(Errand::Find(find)),
         None => {}
     }
     Ok(false)
@@ -97,8 +114,13 @@ fn handle(
 
 fn take(screen: &mut Screen, news: News) {
     match news {
-        News::Seen(place, content) => screen.show(&place, content),
+        News::Seen { place, content, answered } => {
+            screen.catch_up(answered);
+            screen.show(&place, content);
+        }
         News::Lost(why) => screen.lose(why),
         News::Answered(answer) => screen.answered(answer),
+        News::Agents(agents) => screen.know_agents(agents),
+        News::Undoable(undoable) => screen.ask_to_undo(undoable),
     }
 }

@@ -1,13 +1,18 @@
 //! The state of the screen, and what keys and news do to it.
 
-use super::action::Act;
+use std::collections::VecDeque;
+
+use super::action::{Act, Action, Find};
+use super::choice::{Candidate, Choice};
 use super::content::Content;
+use super::drafts::{Draft, Drafts};
 use super::first::Words;
-use super::form::{Ask, Form};
+use super::form::{Ask, Form, Undoable};
 use super::opened::Opened;
 use super::place::Place;
 use super::subject::Subject;
 use crate::state::agent::Role;
+use crate::state::id::TaskId;
 use crate::state::time::Timestamp;
 use crate::view::Tone;
 
@@ -22,6 +27,8 @@ pub(super) enum Over {
     Form(Box<Form>),
     /// The filter is typed.
     Filter,
+    /// What would be taken back is looked up.
+    Undo,
 }
 
 /// What a key asks for, beyond the screen.
@@ -31,6 +38,7 @@ pub(crate) enum Wish {
     /// Another place is looked at.
     Look,
     Act(Act),
+    Find(Find),
 }
 
 /// How times of day are told, and commands are spelled, for this board.
@@ -45,6 +53,21 @@ impl Spelling {
     }
 }
 
+/// A call that has no answer yet.
+struct Sent {
+    number: u64,
+    /// The text that is lost if the call is refused.
+    draft: Option<Draft>,
+}
+
+/// A priority that a call asked for.
+struct Asked {
+    task: TaskId,
+    wanted: u8,
+    /// Number of the call.
+    call: u64,
+}
+
 pub(crate) struct Screen {
     pub(super) over: Over,
     /// Said at the foot until the next key.
@@ -55,8 +78,16 @@ pub(crate) struct Screen {
     pub(super) is_paused: bool,
     /// What waits for the person, as far as it is known.
     pub(super) waits: usize,
-    /// Calls that have no answer yet.
-    pub(super) pending: usize,
+    /// Calls that have no answer yet, in their order.
+    pending: VecDeque<Sent>,
+    /// Number of calls that were made.
+    sent: u64,
+    /// Priorities that the views may not show yet.
+    asked: Vec<Asked>,
+    /// The agents that are known.
+    agents: Vec<Candidate>,
+    /// Texts that were typed and not sent.
+    pub(super) drafts: Drafts,
     pub(super) size: (u16, u16),
     spelling: Spelling,
     /// The place that is shown is the last.
@@ -72,7 +103,11 @@ impl Screen {
             role,
             is_paused: false,
             waits: 0,
-            pending: 0,
+            pending: VecDeque::new(),
+            sent: 0,
+            asked: Vec::new(),
+            agents: Vec::new(),
+            drafts: Drafts::default(),
             size,
             spelling,
             places: vec![Opened::new(Place::Board)],
@@ -107,6 +142,9 @@ impl Screen {
         if let Content::Board(board, _) | Content::Agents(board, _) = &content {
             self.is_paused = board.head.paused.is_some();
             self.waits = board.waits.total();
+            if self.agents.is_empty() {
+                self.agents = Candidate::there(board);
+            }
         }
         if self.place() == place {
             self.here_mut().content = Some(content);
@@ -119,20 +157,97 @@ impl Screen {
         let words = self.spelling.words();
         if let Some(here) = self.places.last_mut() {
             here.lay_out(columns, words);
+            self.asked.iter().for_each(|asked| here.set_priority(&asked.task, asked.wanted));
         }
+    }
+
+    /// Notes a call, with the text that it was made of.
+    pub(super) fn act(&mut self, act: Act, draft: Option<Draft>) -> Wish {
+        self.sent += 1;
+        self.pending.push_back(Sent { number: self.sent, draft });
+        Wish::Act(act)
+    }
+
+    /// Counts on from the priority that the last call asked for, whatever the views show.
+    pub(super) fn count_on(&mut self, task: &TaskId, wanted: u8) {
+        self.asked.retain(|asked| asked.task != *task);
+        self.asked.push(Asked { task: task.clone(), wanted, call: self.sent });
+        self.here_mut().set_priority(task, wanted);
+    }
+
+    /// Takes note that what is read from now on shows what the first `answered` calls did.
+    pub(crate) fn catch_up(&mut self, answered: u64) {
+        self.asked.retain(|asked| asked.call > answered);
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     pub(crate) fn lose(&mut self, why: String) {
         self.lost = Some(why);
     }
 
+    /// Opens a form, with the text that was left there, and the names that are known.
+    pub(super) fn open_form(&mut self, mut form: Box<Form>) -> Option<Wish> {
+        if let Some(text) = self.drafts.of(&form.topic()) {
+            form.go_on_with(text);
+            let told = "this is as you left it; Ctrl-U clears it".to_owned();
+            self.notice = Some((Tone::Waiting, told));
+        }
+        let is_of_agents = form.purpose.is_of_agents();
+        form.choice = is_of_agents.then(|| Choice::of(form.purpose.candidates(&self.agents)));
+        self.over = Over::Form(form);
+        is_of_agents.then_some(Wish::Find(Find::Agents))
+    }
+
+    pub(crate) fn know_agents(&mut self, agents: Vec<Candidate>) {
+        self.agents = agents;
+        if let Over::Form(form) = &mut self.over
+            && let Some(choice) = &mut form.choice
+        {
+            choice.learn(form.purpose.candidates(&self.agents));
+        }
+    }
+
+    /// Asks whether it is to be taken back, unless the person has turned away.
+    pub(crate) fn ask_to_undo(&mut self, undoable: Result<Undoable, String>) {
+        if !matches!(self.over, Over::Undo) {
+            return;
+        }
+        self.over = Over::Nothing;
+        match undoable {
+            Ok(undoable) => self.over = Over::Ask(Ask::to_undo(&undoable)),
+            Err(refusal) => self.notice = Some((Tone::Bad, refusal)),
+        }
+    }
+
+    /// Whether the action can be done here.
+    pub(super) fn fits(&self, action: Action) -> bool {
+        let is_done = action == Action::Diff && matches!(self.place(), Place::Diff(_));
+        !is_done && action.fits(self.subject(), self.role, self.is_paused)
+    }
+
     /// Takes the answer to a call.
     pub(crate) fn answered(&mut self, answer: Result<String, String>) {
-        self.pending = self.pending.saturating_sub(1);
+        let sent = self.pending.pop_front();
         self.notice = Some(match answer {
             Ok(done) => (Tone::Good, done),
-            Err(refusal) => (Tone::Bad, refusal),
+            Err(refusal) => {
+                sent.into_iter().for_each(|sent| self.take_back(sent));
+                (Tone::Bad, refusal)
+            }
         });
+    }
+
+    /// Forgets what a refused call asked for, and keeps the text that was typed for it.
+    fn take_back(&mut self, refused: Sent) {
+        refused.draft.into_iter().for_each(|draft| self.drafts.put_back(draft));
+        let before = self.asked.len();
+        self.asked.retain(|asked| asked.call != refused.number);
+        if self.asked.len() < before {
+            self.lay_out();
+        }
     }
 
     /// Goes to one of the views on the digits, where nothing is to go back to.
@@ -145,6 +260,11 @@ impl Screen {
     /// Opens what the cursor is on.
     pub(super) fn open(&mut self) -> Option<Wish> {
         let place = self.here().chosen()?.place()?;
+        self.enter(place)
+    }
+
+    /// Opens a place from which Esc comes back.
+    pub(super) fn enter(&mut self, place: Place) -> Option<Wish> {
         if self.places.len() >= KEPT {
             self.places.remove(0);
         }

@@ -80,6 +80,15 @@ impl Subject {
         }
     }
 
+    /// Who is there to be written to: the agent itself, who holds the task, or who wrote.
+    pub(super) fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Self::Task(task) => task.agent.as_ref().filter(|_| task.status.is_held()),
+            Self::Agent { id, .. } => Some(id),
+            Self::Message { from, .. } => Some(from),
+        }
+    }
+
     /// Whether both are about the same thing, however it stands.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

@@ -1,7 +1,9 @@
 //! The terminal: taken over at the start, and given back however the process ends.
 
-use std::io::{self, Stdout, stdout};
-use std::sync::Once;
+use std::io::{self, Stdout, Write as _, stderr, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+use std::thread::ThreadId;
 use std::{env, panic, thread};
 
 use crossterm::cursor::Show;
@@ -18,10 +20,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::draw::{Paint, draw};
 use super::screen::Screen;
+use crate::failpoint;
+use crate::harmless::shown::harmless;
 
 /// Size of a terminal that does not report any.
 const COLUMNS: u16 = 80;
 const LINES: u16 = 24;
+
+/// Whether the terminal is taken over. It must not be given back twice: the second time would put
+/// the cursor over what was reported after the first.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+/// Panics of other threads, to be reported once the terminal is given back.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 pub(crate) struct Terminal {
     inner: ratatui::Terminal<CrosstermBackend<Stdout>>,
@@ -31,8 +41,9 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Takes the terminal over, until this is dropped.
     pub(crate) fn take(is_coloured: bool) -> io::Result<Self> {
-        give_back_on_panic();
+        give_back_on_panic(thread::current().id());
         enable_raw_mode()?;
+        IS_TAKEN.store(true, Ordering::SeqCst);
         let paint = Paint { is_coloured, is_unicode: is_unicode() };
         let taken =
             execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, Clear(ClearType::All));
@@ -62,6 +73,7 @@ impl Terminal {
     }
 
     pub(super) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+        failpoint::hit("ui-draw")?;
         let paint = self.paint;
         self.inner.draw(|frame| draw(screen, frame.area(), frame.buffer_mut(), paint))?;
         Ok(())
@@ -77,16 +89,27 @@ impl Drop for Terminal {
 /// Puts the terminal back into the state in which it was taken over. A terminal that has gone takes
 /// nothing any more.
 fn give_back() {
+    if !IS_TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
     _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     _ = disable_raw_mode();
+    let panics = PANICS.lock().map(|mut panics| std::mem::take(&mut *panics)).unwrap_or_default();
+    panics.iter().for_each(|panic| _ = writeln!(stderr(), "{panic}"));
 }
 
-/// Gives the terminal back before a panic is reported, which would not be seen otherwise.
-fn give_back_on_panic() {
+/// Gives the terminal back before a panic of the thread that draws is reported, which would not be
+/// seen otherwise. The panic of another is reported when that thread has given the terminal back.
+fn give_back_on_panic(drawing: ThreadId) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let report = panic::take_hook();
         panic::set_hook(Box::new(move |panicked| {
+            if IS_TAKEN.load(Ordering::SeqCst) && thread::current().id() != drawing {
+                let mut panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
+                panics.push(harmless(&panicked.to_string()));
+                return;
+            }
             give_back();
             report(panicked);
         }));

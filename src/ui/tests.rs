@@ -9,7 +9,7 @@ use super::draw::{Paint, draw};
 use super::screen::{Spelling, Wish};
 use super::*;
 use crate::state::agent::Role;
-use crate::state::id::TaskId;
+use crate::state::id::{AgentId, TaskId};
 use crate::state::task::TaskStatus;
 use crate::view::Tone;
 use crate::view::tests::lively;
@@ -113,7 +113,7 @@ fn rows() -> Vec<TaskRow> {
     vec![
         row(1, 0, "The parser", TaskStatus::Available, "open"),
         row(2, 1, "Names: 名前を読む", TaskStatus::Failed, "failed"),
-        row(3, 1, "Numbers", TaskStatus::Available, "blocked by t2"),
+        row(3, 1, "Numbers", TaskStatus::Available, "blocked by #2"),
         row(4, 1, "\u{1b}[2J\u{202e}evil\u{7}", TaskStatus::Done, "done"),
     ]
 }
@@ -184,6 +184,196 @@ fn an_empty_text_is_not_sent_and_escape_leaves_it() {
     assert!(text(&mut screen).contains("type a text first"), "{}", text(&mut screen));
     assert_eq!(press(&mut screen, "q\u{1b}"), None, "a letter of the text");
     assert_eq!(press(&mut screen, "q"), Some(Wish::Quit));
+}
+
+#[test]
+fn a_text_that_is_left_is_there_again_where_it_was_typed() {
+    let mut screen = screen(80, 24);
+    onto(&mut screen, "q1");
+    press(&mut screen, "aTabs, not spa\u{1b}");
+    assert!(!text(&mut screen).contains("Tabs"));
+    press(&mut screen, "nAnother text\u{1b}");
+    press(&mut screen, "a");
+    let opened = text(&mut screen);
+    assert!(opened.contains("Tabs, not spa") && opened.contains("as you left it"), "{opened}");
+    act("send_message", json!({"reply_to": "Q1", "text": "Tabs, not spaces"}))(press(
+        &mut screen,
+        "ces\n",
+    ));
+    press(&mut screen, "a");
+    assert!(!text(&mut screen).contains("Tabs"), "it was sent");
+    press(&mut screen, "\u{1b}n");
+    assert!(text(&mut screen).contains("Another text"));
+    screen.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
+    press(&mut screen, "\u{1b}n");
+    assert!(!text(&mut screen).contains("Another text"), "it was cleared");
+    press(&mut screen, "\u{1b}");
+    onto(&mut screen, "title of next");
+    press(&mut screen, "e\u{1b}e");
+    assert!(!text(&mut screen).contains("as you left it"), "nothing was typed");
+}
+
+#[test]
+fn a_text_of_several_lines_comes_back_whole() {
+    let mut screen = screen(80, 24);
+    press(&mut screen, "none");
+    screen.key(KeyEvent::new(KeyCode::Char('j'), KeyModifiers::CONTROL));
+    press(&mut screen, "two\u{1b}n");
+    act("create_task", json!({"description": "one\ntwo!"}))(press(&mut screen, "!\n"));
+}
+
+#[test]
+fn a_text_that_is_refused_is_there_again() {
+    let mut screen = screen(80, 24);
+    onto(&mut screen, "title of made");
+    press(&mut screen, "xmore tests\n");
+    press(&mut screen, "nDo it\n");
+    screen.answered(Err("it is done by now".to_owned()));
+    screen.answered(Ok("the task is added".to_owned()));
+    press(&mut screen, "x");
+    assert!(text(&mut screen).contains("more tests"), "{}", text(&mut screen));
+    press(&mut screen, "\u{1b}n");
+    assert!(!text(&mut screen).contains("Do it"));
+}
+
+#[test]
+fn a_priority_counts_on_from_what_was_asked_for_last() {
+    let mut screen = screen(100, 40);
+    let wants = |priority: u8| act("update_task", json!({"task_id": "next", "priority": priority}));
+    onto(&mut screen, "title of next");
+    wants(4)(press(&mut screen, "+"));
+    // What is shown now was read before the call was answered.
+    let board = || Content::Board(Box::new(lively()), Vec::new());
+    screen.catch_up(0);
+    screen.show(&Place::Board, board());
+    wants(3)(press(&mut screen, "+"));
+    screen.answered(Ok(String::new()));
+    screen.catch_up(1);
+    screen.show(&Place::Board, board());
+    wants(2)(press(&mut screen, "+"));
+    press(&mut screen, "2");
+    screen.show(
+        &Place::Tasks,
+        Content::Tasks(vec![TaskRow { id: TaskId::trusted("next"), ..rows().remove(2) }]),
+    );
+    wants(1)(press(&mut screen, "+"));
+    (0..3).for_each(|_| screen.answered(Ok(String::new())));
+    // What is read now has it, whoever changed it since.
+    screen.catch_up(4);
+    press(&mut screen, "1");
+    screen.show(&Place::Board, board());
+    onto(&mut screen, "title of next");
+    wants(6)(press(&mut screen, "-"));
+    screen.answered(Err("refused".to_owned()));
+    wants(4)(press(&mut screen, "+"));
+}
+
+#[test]
+fn agents_are_chosen_by_a_part_of_their_names_or_by_keys() {
+    let mut screen = screen(80, 24);
+    onto(&mut screen, "title of next");
+    assert_eq!(press(&mut screen, "w"), Some(Wish::Find(Find::Agents)));
+    assert_eq!(press(&mut screen, "\n"), None, "none is chosen yet");
+    press(&mut screen, "ui");
+    is_as_in("assign-80x24.txt", &(text(&mut screen) + "\n"));
+    let keeps = |agent: &str| act("assign_task", json!({"task_id": "next", "to": agent}));
+    keeps("quiet")(press(&mut screen, "\n"));
+    press(&mut screen, "w");
+    let down = KeyEvent::new(KeyCode::Down, KeyModifiers::NONE);
+    (0..3).for_each(|_| drop(screen.key(down)));
+    // A list that comes later leaves the cursor on its agent.
+    let agents =
+        ["zoe", "idle", "ada"].map(|name| Candidate { name: name.into(), about: "".into() });
+    screen.know_agents(agents.into());
+    keeps("idle")(press(&mut screen, "\n"));
+    press(&mut screen, "w");
+    keeps("somebody new")(press(&mut screen, "somebody new\n"));
+}
+
+#[test]
+fn a_message_goes_to_who_is_chosen_where_nobody_is_under_the_cursor() {
+    let mut screen = screen(80, 24);
+    onto(&mut screen, "title of next");
+    assert_eq!(press(&mut screen, "m"), Some(Wish::Find(Find::Agents)));
+    assert_eq!(press(&mut screen, "role:w\n"), None);
+    assert!(text(&mut screen).contains("Message to role:worker"), "{}", text(&mut screen));
+    act("send_message", json!({"to": "role:worker", "text": "stop"}))(press(&mut screen, "stop\n"));
+}
+
+fn undoable(events: usize) -> Undoable {
+    let did = (0..events).map(|number| format!("cancelled #{number} \"A title\""));
+    let stays = vec!["t4 is claimed by now".to_owned()];
+    Undoable { seq: 9, did: did.collect(), stays }
+}
+
+#[test]
+fn undo_lists_what_it_takes_back_and_asks() {
+    let mut screen = screen(80, 24);
+    assert_eq!(press(&mut screen, "u"), Some(Wish::Find(Find::Undoable(None))));
+    // Typed ahead, which answers nothing.
+    assert_eq!(press(&mut screen, "yq"), None);
+    screen.ask_to_undo(Ok(undoable(3)));
+    is_as_in("undo-80x24.txt", &(text(&mut screen) + "\n"));
+    act("undo", json!({"seq": 9}))(press(&mut screen, "y"));
+    press(&mut screen, "u");
+    screen.ask_to_undo(Ok(undoable(300)));
+    let asked = text(&mut screen);
+    assert!(asked.contains("more lines") && asked.contains("y  yes"), "{asked}");
+    assert_eq!(press(&mut screen, "n"), None);
+    press(&mut screen, "u\u{1b}");
+    screen.ask_to_undo(Ok(undoable(3)));
+    assert!(!text(&mut screen).contains("Take this back?"), "the person has turned away");
+    press(&mut screen, "u");
+    screen.ask_to_undo(Err("there is nothing of yours to undo".to_owned()));
+    assert!(text(&mut screen).contains("nothing of yours"), "{}", text(&mut screen));
+}
+
+#[test]
+fn among_the_events_the_one_under_the_cursor_is_taken_back() {
+    let mut screen = screen(80, 24);
+    press(&mut screen, "4");
+    let event = |seq: u64, what: &str| EventRow {
+        line: vec![(Tone::Plain, what.to_owned())],
+        about: Some(Subject::Agent { id: AgentId::trusted("ada"), holds: None }),
+        seq: Some(seq),
+    };
+    screen.show(&Place::Events, Content::Events(vec![event(8, "later"), event(5, "earlier")]));
+    assert_eq!(press(&mut screen, "u"), Some(Wish::Find(Find::Undoable(Some(8)))));
+    press(&mut screen, "\u{1b}");
+    onto(&mut screen, "earlier");
+    assert_eq!(press(&mut screen, "u"), Some(Wish::Find(Find::Undoable(Some(5)))));
+}
+
+#[test]
+fn a_diff_opens_from_its_task_and_is_judged_where_it_is_read() {
+    let mut screen = screen(80, 24);
+    onto(&mut screen, "title of made");
+    let about = screen.subject().cloned();
+    assert_eq!(press(&mut screen, "d"), Some(Wish::Look));
+    let place = Place::Diff(TaskId::trusted("made"));
+    assert_eq!(screen.place(), &place);
+    let lines = (0..90).map(|number| vec![(Tone::Good, format!("+line {number}"))]).collect();
+    screen.show(&place, Content::Page(Box::new(Page { about, lines })));
+    let top = text(&mut screen);
+    assert!(top.contains("+line 0") && top.contains("y approve · x send back"), "{top}");
+    assert!(!top.contains("d diff"), "{top}");
+    press(&mut screen, "G");
+    assert!(text(&mut screen).contains("+line 89"));
+    act("approve_task", json!({"task_id": "made", "attempt": 1}))(press(&mut screen, "y"));
+    press(&mut screen, "\u{1b}");
+    assert_eq!(screen.place(), &Place::Board);
+    onto(&mut screen, "title of next");
+    assert_eq!(press(&mut screen, "d"), None, "there is no work yet");
+}
+
+#[test]
+fn why_the_board_cannot_be_read_is_said_whole() {
+    let mut screen = screen(60, 24);
+    screen.lose(format!("{}callboard doctor tells more", "the board is not there ".repeat(4)));
+    let lost = text(&mut screen);
+    assert!(lost.contains("not live: ") && lost.contains("(q quits)"), "{lost}");
+    screen.show(&Place::Board, Content::Board(Box::new(lively()), Vec::new()));
+    assert!(!text(&mut screen).contains("not live"));
 }
 
 #[test]
@@ -290,7 +480,10 @@ fn contents() -> Vec<(Place, Content)> {
         (Place::Tasks, Content::Tasks(many.collect())),
         (Place::Graph, Content::Tasks(Vec::new())),
         (Place::Agents, Content::Agents(Box::new(lively()), Vec::new())),
-        (Place::Events, Content::Events(vec![EventRow { line: long[0].clone(), about: None }])),
+        (
+            Place::Events,
+            Content::Events(vec![EventRow { line: long[0].clone(), about: None, seq: None }]),
+        ),
         (Place::Plan, Content::Page(Box::new(Page { about: None, lines: long }))),
     ]
 }
@@ -302,7 +495,7 @@ proptest! {
     fn no_size_and_no_keys_break_it(
         (columns, lines) in (0..300_u16, 0..300_u16),
         (later_columns, later_lines) in (0..40_u16, 0..12_u16),
-        keys in "[1-6jkhlgGq/?adyxrcsmw+\\-enp\n\u{1b} ü]{0,24}",
+        keys in "[1-6jkhlgGq/?adyxrcsmwu+\\-enp\n\u{1b} ü]{0,24}",
         kind in 0..6_usize,
     ) {
         let mut screen = screen(columns, lines);

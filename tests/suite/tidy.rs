@@ -132,7 +132,7 @@ fn imports_go_one_way() {
     let rules: [(&str, Vec<&str>); 19] = [
         ("state", vec![]),
         ("view", vec!["state", "harmless"]),
-        ("ui", vec!["state", "view", "ops", "harmless"]),
+        ("ui", vec!["state", "view", "ops", "harmless", "failpoint"]),
         ("plan", vec!["state", "bom", "harmless", "redact"]),
         ("exchange", vec!["state", "plan"]),
         ("ops", vec!["state", "view", "plan", "harmless", "redact", "strict"]),

@@ -1,6 +1,7 @@
 //! Reads the place that is looked at whenever the board changes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::select;
@@ -11,6 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::There;
 use super::read::Reader;
 use crate::cli::watch::{Feed, Wanted};
+use crate::failpoint;
 use crate::ui::{News, Place};
 
 /// Time for which changes are gathered before they are shown.
@@ -48,8 +50,10 @@ async fn until_lost(
     loop {
         let begin = Instant::now();
         let here = place.borrow_and_update().clone();
+        failpoint::hit("ui-read")?;
+        let answered = there.answered.load(Ordering::SeqCst);
         let content = reader.read(&here).await?;
-        if news.send(News::Seen(here, content)).is_err() {
+        if news.send(News::Seen { place: here, content, answered }).is_err() {
             return Ok(());
         }
         let rested = Instant::now() + GATHERED.max(begin.elapsed() * SHARE);

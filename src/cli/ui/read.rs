@@ -6,12 +6,15 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
 use super::There;
 use crate::cli::print::Page as Printed;
 use crate::cli::status::{Seen, notes};
 use crate::cli::tasks::numbers;
-use crate::cli::{show, story, watch};
+use crate::cli::undo::{self, Preview};
+use crate::cli::{diff, show, story, watch};
+use crate::git::change::Diff;
 use crate::ops::get_all_tasks::Brief;
 use crate::ops::{
     ExportPlan, GetAgents, GetAllTasks, GetBoard, GetHistory, GetTask, ListPlans, Operation,
@@ -22,8 +25,11 @@ use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, MessageId, TaskId};
 use crate::state::limit;
 use crate::state::message::{Message, MessageKind};
-use crate::state::task::TaskStatus;
-use crate::ui::{AgentRow, Content, EventRow, Line, Page, Place, Subject, TaskRow, TaskSubject};
+use crate::state::task::{Named, Task, TaskStatus};
+use crate::ui::{
+    AgentRow, Candidate, Content, EventRow, Line, Page, Place, Subject, TaskRow, TaskSubject,
+    Undoable,
+};
 use crate::view::{Board, Names, Numbers, Tone};
 
 /// Rows of each list of the first screen.
@@ -53,6 +59,7 @@ impl Reader {
             Place::Plan => self.plan().await,
             Place::Graph => Ok(Content::Tasks(self.graph().await?)),
             Place::Task(id) => self.task(id).await,
+            Place::Diff(id) => self.diff(id).await,
             Place::Agent(id) => self.agent(id).await,
             Place::Message(id) => self.message(id).await,
         }
@@ -154,6 +161,19 @@ impl Reader {
     }
 
     async fn agents(&self) -> anyhow::Result<Content> {
+        let (board, ended) = self.all_agents().await?;
+        Ok(Content::Agents(Box::new(board), ended))
+    }
+
+    /// The agents to choose from, first those that are there.
+    pub(super) async fn candidates(&self) -> anyhow::Result<Vec<Candidate>> {
+        let (board, ended) = self.all_agents().await?;
+        let ended = ended.iter().map(|agent| Candidate::ended(agent.id.as_str()));
+        Ok(Candidate::there(&board).into_iter().chain(ended).collect())
+    }
+
+    /// The board for the agents that are there, and those whose sessions have ended.
+    async fn all_agents(&self) -> anyhow::Result<(Board, Vec<AgentRow>)> {
         let reply = self.call::<GetBoard>(json!({"limit": limit::PAGE.max})).await?;
         let board = Board::deserialize(reply)?;
         let there: HashSet<&AgentId> = board.agents.rows.iter().map(|row| &row.id).collect();
@@ -171,7 +191,23 @@ impl Reader {
             })
             .collect();
         ended.sort_by_key(|agent| std::cmp::Reverse(agent.last_sign));
-        Ok(Content::Agents(Box::new(board), ended))
+        Ok((board, ended))
+    }
+
+    /// What would be taken back of the command of this event, or of the last command.
+    pub(super) async fn undoable(&self, event: Option<u64>) -> anyhow::Result<Undoable> {
+        let board = &self.there.board;
+        let seq = match event {
+            Some(seq) => seq,
+            None => undo::last_of(&self.there.session, board).await?,
+        };
+        let preview = Preview::of(board, seq).await?;
+        let did = preview.events.iter().map(|event| {
+            let told = preview.names.told(event);
+            format!("{} {}", told.word, told.text)
+        });
+        let stays = preview.left.iter().map(|left| self.there.session.wording.in_commands(left));
+        Ok(Undoable { seq: preview.seq, did: did.collect(), stays: stays.collect() })
     }
 
     /// The newest events, without those that say nothing of the work.
@@ -184,8 +220,9 @@ impl Reader {
         let told = events.iter().flat_map(|event| {
             let mut page = self.page();
             watch::line::write(&mut page, event, &self.names);
-            let about = about(event);
-            page.into_lines().into_iter().map(move |line| EventRow { line, about: about.clone() })
+            let (about, seq) = (about(event), event["seq"].as_u64());
+            let rows = page.into_lines().into_iter();
+            rows.map(move |line| EventRow { line, about: about.clone(), seq })
         });
         Ok(told.collect())
     }
@@ -219,17 +256,33 @@ impl Reader {
         let mut lines = page.into_lines();
         let events = self.events(json!({"task_id": id}), OF_ONE).await?;
         lines.extend(events.into_iter().map(|event| event.line));
-        let task = &reply.task.task;
-        let about = Subject::Task(TaskSubject {
-            id: task.id.clone(),
-            name: task.number.map_or_else(|| task.id.to_string(), |number| format!("#{number}")),
-            title: task.headline().to_owned(),
-            status: task.status,
-            priority: Some(task.priority),
-            agent: task.claimed_by.clone(),
-            attempt: Some(task.attempt),
+        let about = Some(subject(&reply.task.task));
+        Ok(Content::Page(Box::new(Page { about, lines })))
+    }
+
+    /// What git shows of the work on a task.
+    async fn diff(&self, id: &TaskId) -> anyhow::Result<Content> {
+        let reply = match self.call::<GetTask>(json!({"task_id": id})).await {
+            Ok(reply) => get_task::Reply::deserialize(reply)?.task,
+            Err(error) => return Ok(alone(self.there.session.told(&error))),
+        };
+        let about = Some(subject(&reply.task));
+        let (named, root) = (Named::from(&reply.task), self.there.session.project_root());
+        // Git may take its time.
+        let asked = spawn_blocking(move || {
+            let last = reply.attempts.last().map(|attempt| &**attempt);
+            Diff::of(&reply.task, last, &root)
         });
-        Ok(Content::Page(Box::new(Page { about: Some(about), lines })))
+        let mut page = self.page();
+        match asked.await? {
+            Diff::Change(change) => diff::write(&mut page, &named, &change),
+            Diff::Nothing(why) => {
+                let why = self.there.session.wording.in_commands(&why);
+                page.line(format_args!("{named}: {why}"));
+            }
+        }
+        let lines = page.into_lines().into_iter().map(toned).collect();
+        Ok(Content::Page(Box::new(Page { about, lines })))
     }
 
     /// A message, from the event that brought it: reading the inbox would mark others as read.
@@ -269,6 +322,31 @@ impl Reader {
         let about = Subject::Agent { id: id.clone(), holds };
         Ok(Content::Page(Box::new(Page { about: Some(about), lines })))
     }
+}
+
+fn subject(task: &Task) -> Subject {
+    Subject::Task(TaskSubject {
+        id: task.id.clone(),
+        name: task.number.map_or_else(|| task.id.to_string(), |number| format!("#{number}")),
+        title: task.headline().to_owned(),
+        status: task.status,
+        priority: Some(task.priority),
+        agent: task.claimed_by.clone(),
+        attempt: Some(task.attempt),
+    })
+}
+
+/// A line of a diff in the tone of what it says.
+fn toned(line: Line) -> Line {
+    let text: String = line.into_iter().map(|(_, text)| text).collect();
+    let tone = match text.as_bytes() {
+        [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => Tone::Over,
+        [b'+', ..] => Tone::Good,
+        [b'-', ..] => Tone::Bad,
+        [b'@', b'@', ..] => Tone::Waiting,
+        _ => Tone::Plain,
+    };
+    vec![(tone, text)]
 }
 
 /// The message as it is read whole.
