@@ -1,6 +1,10 @@
 //! `callboard ui` in a pseudo-terminal: what it shows, what keys do to the board, and how it ends.
 
+mod large;
 mod terminal;
+mod troubles;
+
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -78,13 +82,12 @@ fn every_action_is_done_by_keys_and_is_in_the_state_file() {
     until_task(&board, "made", "sent back", |task| task["status"] == "available");
     ui.on("guide", "r");
     until_task(&board, "bad", "retried", |task| task["status"] == "available");
-    ui.on("spans", "+");
-    until_task(&board, "next", "sooner", |task| task["priority"] == 4);
-    // One step down is from what the screen shows, so that has to be seen first.
+    // Each counts from the one before, whatever the screen shows by then.
+    ui.on("spans", "+++");
+    until_task(&board, "next", "sooner", |task| task["priority"] == 2);
     ui.keys("2");
-    ui.shows("4     Spans");
-    ui.on("spans", "-");
-    until_task(&board, "next", "later", |task| task["priority"] == 5);
+    ui.on("spans", "--");
+    until_task(&board, "next", "later", |task| task["priority"] == 4);
     ui.keys("e now\r");
     until_task(&board, "next", "has a new title", |task| task["title"] == "Spans now");
     ui.on("spans", "wbob\r");
@@ -129,6 +132,142 @@ fn every_action_is_done_by_keys_and_is_in_the_state_file() {
     assert_eq!(ui.code(), Some(0));
     assert!(ui.is_given_back(), "{}", ui.raw());
     board.assert_file_is_the_replay();
+}
+
+#[test]
+fn the_last_command_is_taken_back_once_it_is_confirmed() {
+    if !is_possible() {
+        return;
+    }
+    let (board, _agents) = lively();
+    let mut ui = Terminal::start(&board, 100, 40, &[]);
+    ui.shows("WAITS FOR YOU");
+    ui.keys("2");
+    ui.shows("Spans");
+    ui.on("unicode", "cy");
+    until_task(&board, "drop", "cancelled", |task| task["status"] == "cancelled");
+    ui.keys("u");
+    ui.shows("Take this back?");
+    ui.shows("cancelled #6 \"Unicode names");
+    ui.keys("n");
+    ui.until("it is left", |screen| !screen.contents().contains("Take this back?"));
+    ui.keys("u");
+    ui.shows("Take this back?");
+    assert_eq!(board.task("drop")["status"], "cancelled");
+    ui.keys("y");
+    until_task(&board, "drop", "open again", |task| task["status"] == "available");
+    ui.shows("it is taken back");
+    // What is not undone is said, and nothing is asked.
+    ui.keys("4");
+    ui.on("claimed #3", "u");
+    ui.shows("can be undone");
+    ui.keys("q");
+    assert_eq!(ui.code(), Some(0));
+    let counted = board.events().iter().filter(|one| one.event.kind() == "command_undone").count();
+    assert_eq!(counted, 1);
+}
+
+#[test]
+fn the_work_on_a_task_is_seen_as_a_diff_and_judged_there() {
+    if !is_possible() {
+        return;
+    }
+    let board = Board::new();
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(board.base()).args(["-c", "user.name=t", "-c", "user.email=t@t"]);
+        let output = git.args(arguments).output().expect("git runs");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    git(&["init", "--quiet", "--initial-branch=main"]);
+    git(&["commit", "--quiet", "--allow-empty", "-m", "one"]);
+    let lines: String = (1..=60).map(|number| format!("line {number}\n")).collect();
+    let evil = "\u{1b}[2J\u{1b}]0;evil\u{7}\u{202e}end\n";
+    std::fs::write(board.base().join("names.rs"), format!("{lines}{evil}")).unwrap();
+    git(&["add", "names.rs"]);
+    git(&["commit", "--quiet", "-m", "two"]);
+    let commit = git(&["rev-parse", "HEAD"]);
+    let mut agents = board.mcp();
+    agents.ok("register_agent", json!({"agent_id": "ada"}));
+    for id in ["made", "poor"] {
+        agents.ok(
+            "create_task",
+            json!({"id": id, "title": id, "description": "d", "review": "required"}),
+        );
+        agents.ok("claim_task", json!({"agent_id": "ada", "task_id": id}));
+        let done = json!({"agent_id": "ada", "task_id": id, "output": "done", "commit": commit});
+        agents.ok("complete_task", done);
+    }
+    let mut ui = Terminal::start(&board, 80, 24, &[]);
+    ui.shows("WAITS FOR YOU");
+    ui.on("made", "\r");
+    ui.shows("output: done");
+    ui.keys("d");
+    ui.shows(&format!("commit {}", &commit[..12]));
+    ui.shows("+line 12");
+    ui.keys("G");
+    ui.shows("+line 60");
+    ui.shows("evil");
+    let raw = ui.raw();
+    assert!(!raw.contains("\u{1b}]0;evil") && !raw.contains('\u{202e}'), "{raw:?}");
+    ui.keys("y");
+    until_task(&board, "made", "approved", |task| task["status"] == "done");
+    ui.keys("\u{1b}");
+    ui.shows("output: done");
+    ui.keys("1");
+    ui.on("poor", "d");
+    ui.shows("+line 12");
+    ui.keys("xno tests\r");
+    until_task(&board, "poor", "sent back", |task| task["status"] == "available");
+    ui.keys("2");
+    ui.shows("poor");
+    // An attempt that was sent back has its diff all the same; a task without work says so.
+    board.cli_ok("create_task", json!({"id": "bare", "title": "bare", "description": "d"}));
+    board.cli_ok("cancel_task", json!({"task_id": "bare"}));
+    ui.shows("cancelled");
+    ui.on("bare", "d");
+    ui.shows("nothing was recorded of its work");
+    ui.keys("q");
+    assert_eq!(ui.code(), Some(0));
+}
+
+#[test]
+fn agents_are_chosen_from_a_list() {
+    if !is_possible() {
+        return;
+    }
+    let (board, mut agents) = lively();
+    agents.ok("register_agent", json!({"agent_id": "bobby", "role": "worker"}));
+    let mut ui = Terminal::start(&board, 100, 40, &[]);
+    ui.shows("WAITS FOR YOU");
+    ui.keys("2");
+    ui.on("spans", "wbo");
+    ui.shows("bobby");
+    // To the second, in a list that is narrowed to those with these letters.
+    ui.keys("\u{1b}[B\r");
+    until_task(&board, "next", "kept", |task| task["kept_for"]["agent"] == "bobby");
+    ui.on("unicode", "wnobody-yet\r");
+    ui.shows("`nobody-yet`");
+    ui.keys("1");
+    ui.shows("WAITS FOR YOU");
+    // In front of a title that is about nobody.
+    ui.on("guide", "m");
+    ui.shows("Message to whom?");
+    ui.shows("every worker");
+    ui.keys("role:w\r");
+    ui.shows("Message to role:worker");
+    ui.keys("Stop at noon\r");
+    until(PATIENCE, "the message is there", || {
+        let document = board.document();
+        let messages = document["messages"].as_array().unwrap();
+        messages
+            .iter()
+            .any(|one| one["text"] == "Stop at noon" && one["to"] == "role:worker")
+            .then_some(())
+    });
+    ui.keys("q");
+    assert_eq!(ui.code(), Some(0));
 }
 
 #[test]

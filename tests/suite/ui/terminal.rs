@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,7 +19,13 @@ pub(super) struct Terminal {
     child: Child,
     /// None once the terminal is closed.
     window: Option<Window>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Shared>,
+}
+
+/// What is seen; the condition tells that it has changed.
+struct Shared {
+    seen: Mutex<Seen>,
+    changed: Condvar,
 }
 
 struct Window {
@@ -42,6 +49,16 @@ impl Terminal {
         lines: u16,
         environment: &[(&str, &str)],
     ) -> Self {
+        Self::with(board, &["ui"], columns, lines, environment)
+    }
+
+    pub(super) fn with(
+        board: &Board,
+        words: &[&str],
+        columns: u16,
+        lines: u16,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
@@ -54,14 +71,15 @@ impl Terminal {
         // not reach it.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP", "setsid", "--ctty"]);
-        command.arg(callboard.get_program()).arg("ui");
+        command.arg(callboard.get_program()).args(words);
         command.envs(callboard.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
         command.envs(environment.iter().copied()).current_dir(board.base());
         let side = || Stdio::from(OwnedFd::from(device.try_clone().unwrap()));
         let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
         let screen = vt100::Parser::new(lines.try_into().unwrap(), columns.try_into().unwrap(), 0);
-        let seen = Arc::new(Mutex::new(Seen { screen, raw: Vec::new() }));
+        let seen = Mutex::new(Seen { screen, raw: Vec::new() });
+        let seen = Arc::new(Shared { seen, changed: Condvar::new() });
         let keyboard = File::from(master);
         let (closed, _open) = pipe().unwrap();
         let reader = watch(keyboard.try_clone().unwrap(), closed, Arc::clone(&seen));
@@ -71,15 +89,33 @@ impl Terminal {
     /// Waits until the text is on the screen.
     #[track_caller]
     pub(super) fn shows(&self, text: &str) {
-        let contents = || self.seen.lock().unwrap().screen.screen().contents();
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            until(PATIENCE, text, || contents().contains(text).then_some(()));
-        }));
-        assert!(found.is_ok(), "no {text:?} on:\n{}", contents());
+        self.until(text, |screen| screen.contents().contains(text));
+    }
+
+    /// Waits until the screen is as it is wanted, and returns how long that took.
+    #[track_caller]
+    pub(super) fn until(&self, what: &str, is: impl Fn(&vt100::Screen) -> bool) -> Duration {
+        let begin = Instant::now();
+        let seen = self.seen.seen.lock().unwrap();
+        let is_not = |seen: &mut Seen| !is(seen.screen.screen());
+        let (seen, waited) = self.seen.changed.wait_timeout_while(seen, PATIENCE, is_not).unwrap();
+        let contents = seen.screen.screen().contents();
+        drop(seen);
+        assert!(!waited.timed_out(), "no {what:?} on:\n{contents}");
+        begin.elapsed()
+    }
+
+    pub(super) fn look(&self, mut at: impl FnMut(&vt100::Screen)) {
+        at(self.seen.seen.lock().unwrap().screen.screen());
+    }
+
+    /// What is on the screen.
+    pub(super) fn contents(&self) -> String {
+        self.seen.seen.lock().unwrap().screen.screen().contents()
     }
 
     pub(super) fn raw(&self) -> String {
-        String::from_utf8_lossy(&self.seen.lock().unwrap().raw).into_owned()
+        String::from_utf8_lossy(&self.seen.seen.lock().unwrap().raw).into_owned()
     }
 
     pub(super) fn keys(&mut self, keys: &str) {
@@ -95,13 +131,17 @@ impl Terminal {
     #[track_caller]
     pub(super) fn on(&mut self, words: &str, keys: &str) {
         self.keys(&format!("/{words}\r"));
-        self.shows(&format!("/{words}: "));
+        let (found, none) = (format!("/{words}: "), format!("/{words}: 0 found"));
+        self.until(&found, |screen| {
+            let contents = screen.contents();
+            contents.contains(&found) && !contents.contains(&none)
+        });
         self.keys(keys);
     }
 
     pub(super) fn resize(&self, columns: u16, lines: u16) {
         let (rows, width) = (lines.try_into().unwrap(), columns.try_into().unwrap());
-        self.seen.lock().unwrap().screen.set_size(rows, width);
+        self.seen.seen.lock().unwrap().screen.set_size(rows, width);
         tcsetwinsize(&self.window().keyboard, size(columns, lines)).unwrap();
     }
 
@@ -129,11 +169,12 @@ impl Terminal {
     /// Whether lines are edited and echoed again, on the screen that was there before.
     pub(super) fn is_given_back(&self) -> bool {
         let modes = tcgetattr(&self.window().device).unwrap().local_modes;
-        let seen = self.seen.lock().unwrap();
-        let screen = seen.screen.screen();
-        modes.contains(LocalModes::ICANON | LocalModes::ECHO)
-            && !screen.alternate_screen()
-            && !screen.hide_cursor()
+        // What the process wrote last may still be on its way.
+        let seen = self.seen.seen.lock().unwrap();
+        let is_left = |screen: &vt100::Screen| !screen.alternate_screen() && !screen.hide_cursor();
+        let is_not = |seen: &mut Seen| !is_left(seen.screen.screen());
+        let (seen, _) = self.seen.changed.wait_timeout_while(seen, PATIENCE, is_not).unwrap();
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO) && is_left(seen.screen.screen())
     }
 
     /// Closes the terminal, as its window does, and waits for the end of the process.
@@ -158,7 +199,7 @@ fn size(columns: u16, lines: u16) -> Winsize {
 }
 
 /// Takes what the process writes, until the terminal is closed.
-fn watch(mut master: File, closed: PipeReader, seen: Arc<Mutex<Seen>>) -> JoinHandle<()> {
+fn watch(mut master: File, closed: PipeReader, seen: Arc<Shared>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut buffer = [0; 4096];
         loop {
@@ -169,9 +210,11 @@ fn watch(mut master: File, closed: PipeReader, seen: Arc<Mutex<Seen>>) -> JoinHa
                 return;
             }
             let Ok(count @ 1..) = master.read(&mut buffer) else { return };
-            let mut seen = seen.lock().unwrap();
-            seen.screen.process(&buffer[..count]);
-            seen.raw.extend_from_slice(&buffer[..count]);
+            let mut now = seen.seen.lock().unwrap();
+            now.screen.process(&buffer[..count]);
+            now.raw.extend_from_slice(&buffer[..count]);
+            drop(now);
+            seen.changed.notify_all();
         }
     })
 }
