@@ -56,6 +56,16 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
             let head = ["id", "role", "state", "for", "last sign", "done", "failed", "task"];
             page.table(head, rows.into_iter());
         }
+        for (row, at) in board.agents.rows.iter().filter_map(|row| Some((row, row.paused?))) {
+            let resume = session.wording.command(&format!("resume {}", row.id));
+            let (word, when) =
+                (if row.stop_asked.is_some() { "stopped:" } else { "paused:" }, page.when(at));
+            page.marked(
+                word,
+                Tone::Busy,
+                format_args!("{} {when}; {resume} lets it have tasks", row.id),
+            );
+        }
         let waiting = board.agents.rows.iter();
         for (row, waiting) in waiting.filter_map(|row| Some((row, row.waits.as_ref()?))) {
             page.marked("waiting:", Tone::Busy, waits(page, row.id.as_str(), waiting));
@@ -101,6 +111,7 @@ fn cells(page: &Page, now: Timestamp, item: &Item, row: Option<&AgentRow>) -> [C
 /// How an agent is doing; without a row of the board, its session has ended.
 fn standing(row: Option<&AgentRow>) -> (&'static str, Tone) {
     match row.map(|row| row.sign) {
+        Some(Sign::Idle) if row.is_some_and(|row| row.paused.is_some()) => ("paused", Tone::Busy),
         Some(Sign::Waiting) => ("waiting", Tone::Busy),
         Some(Sign::Gone) => ("gone", Tone::Bad),
         Some(Sign::Quiet) => ("quiet", Tone::Bad),

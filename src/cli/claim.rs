@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -7,6 +8,7 @@ use super::wording::Wording;
 use super::{Outcome, Session};
 use crate::ops::claim_task::{Claimed, Empty, Params, Reply};
 use crate::ops::{self, Handoff, Held};
+use crate::state::id::TaskId;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -33,8 +35,13 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = session.ask::<ops::ClaimTask>(&query)?;
     drop(progress);
     let wording = &session.wording;
+    let depends = match &reply.reply {
+        Reply::Claimed(mine) if !session.json => mine.task.dependencies.as_slice(),
+        _ => &[],
+    };
+    let names = session.called(depends);
     session.show(reply.json(), |page| match &reply.reply {
-        Reply::Claimed(mine) => claimed(page, mine, wording),
+        Reply::Claimed(mine) => claimed(page, mine, wording, &names),
         Reply::Holding { message, holding, next, .. } => {
             holds(page, message, holding, &wording.in_commands(next))
         }
@@ -59,7 +66,7 @@ fn empty_handed(page: &mut Page, empty: &Empty, wording: &Wording) {
     page.field("next", wording.in_commands(&empty.next));
 }
 
-fn claimed(page: &mut Page, claimed: &Claimed, wording: &Wording) {
+fn claimed(page: &mut Page, claimed: &Claimed, wording: &Wording, names: &HashMap<TaskId, String>) {
     let (task, already) = (&claimed.task, if claimed.already { " before" } else { "" });
     let number = task.number.map(|number| format!("#{number} ")).unwrap_or_default();
     let attempt = format_args!("{number}{}{already}, attempt {}", task.id, task.attempt);
@@ -70,17 +77,19 @@ fn claimed(page: &mut Page, claimed: &Claimed, wording: &Wording) {
         page.field("files", context.files.join(", "));
         page.field("hints", context.hints.as_deref().unwrap_or_default());
     }
-    claimed.handoff.iter().for_each(|earlier| handoff(page, earlier));
+    claimed.handoff.iter().for_each(|earlier| handoff(page, earlier, names));
     let until = page.when(claimed.lease_until);
     page.field("lease ends", until);
-    page.field("next", wording.line_of_agent(&format!("complete {} 'what was done'", task.id)));
+    let name = task.number.map_or_else(|| task.id.to_string(), |number| number.to_string());
+    page.field("next", wording.line_of_agent(&format!("complete {name} 'what was done'")));
 }
 
-fn handoff(page: &mut Page, handoff: &Handoff) {
+fn handoff(page: &mut Page, handoff: &Handoff, names: &HashMap<TaskId, String>) {
     for one in &handoff.dependencies {
         let left =
             [&one.branch, &one.commit, &one.output].map(|part| part.as_deref().unwrap_or_default());
-        let parts = std::iter::once(one.task.as_str()).chain(left).filter(|part| !part.is_empty());
+        let name = names.get(&one.task).map_or(one.task.as_str(), String::as_str);
+        let parts = std::iter::once(name).chain(left).filter(|part| !part.is_empty());
         page.field("builds on", parts.collect::<Vec<_>>().join(" "));
     }
     if let Some(last) = &handoff.last_attempt {

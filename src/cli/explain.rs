@@ -39,7 +39,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         page.field("priority", risen(reply.priority, reply.effective_priority));
         page.field("could be taken by", listed(&reply.agents));
         for other in &reply.others {
-            let why = page.in_local_time(&other.why);
+            let why = session.numbered(&other.why);
             page.field("not by", format_args!("{}: {why}", other.agent));
         }
         if let Some(last) = &reply.last_change {

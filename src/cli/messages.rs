@@ -1,13 +1,15 @@
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::print::{Page, Tone, harmless, listed};
+use super::print::{Page, Tone, harmless, headline, listed};
 use super::wording::Wording;
-use super::{Outcome, REFUSED, Session, read_input, usage_error};
+use super::{Declined, Outcome, REFUSED, Session, read_input, usage_error};
 use crate::ops::{self, get_messages, send_message};
 use crate::state::attention::ForHuman;
+use crate::state::id::TaskId;
 use crate::state::message::{Message, MessageKind};
 
 #[derive(clap::Args)]
@@ -66,7 +68,9 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { done, all, limit } = arguments;
     let query = get_messages::Params { acknowledge: done, all, limit, ..Default::default() };
     let reply = session.ask::<ops::GetMessages>(&query)?;
-    session.show(reply.json(), |page| list(page, &reply, &session.wording))?;
+    let tasks: Vec<_> = reply.messages.iter().filter_map(|one| one.task_id.clone()).collect();
+    let names = if session.json { HashMap::new() } else { session.called(&tasks) };
+    session.show(reply.json(), |page| list(page, &reply, &session.wording, &names))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,13 +104,16 @@ pub(super) fn reply(session: &Session, arguments: Reply) -> Outcome {
 
 pub(super) fn answer(session: &Session, arguments: Answer) -> Outcome {
     let open = open_questions(session)?;
-    let named = arguments.words.first().filter(|word| Message::number_of(word).is_some());
+    let mut words = arguments.words;
+    words.retain(|word| !word.trim().is_empty());
+    let named = named(session, &open, &words)?;
+    let is_named = named.is_some();
     let name = match (named, open.as_slice()) {
-        (Some(name), _) => name.to_uppercase(),
-        (None, [one]) if !arguments.words.is_empty() => one.question.clone().unwrap_or_default(),
-        _ => return waiting(session, &open, !arguments.words.is_empty()),
+        (Some(name), _) => name,
+        (None, [one]) if !words.is_empty() => one.question.clone().unwrap_or_default(),
+        _ => return waiting(session, &open, !words.is_empty()),
     };
-    let words = &arguments.words[usize::from(named.is_some())..];
+    let words = &words[usize::from(is_named)..];
     if words.is_empty() {
         usage_error(format!("`callboard answer {name} TEXT`: the answer is missing"));
     }
@@ -117,7 +124,52 @@ pub(super) fn answer(session: &Session, arguments: Answer) -> Outcome {
         asked?.options.get(number.checked_sub(1)?).cloned()
     };
     let text = chosen().unwrap_or(text);
-    sent(session, &send_message::Params { reply_to: Some(name), text, ..Default::default() })
+    let request = send_message::Params { reply_to: Some(name), text, ..Default::default() };
+    let reply = session.ask::<ops::SendMessage>(&request)?;
+    session.show(reply.json(), |page| {
+        let name = request.reply_to.as_deref().unwrap_or_default();
+        let asked = asked.map(|one| format!(" ({}: {})", one.from, headline(&one.text)));
+        let told = format!("{name}{}: {}", asked.unwrap_or_default(), request.text);
+        page.marked("answered", Tone::Good, harmless(&told));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The question that the first of several words names: `Q3`, the agent that asks, or a number, of
+/// the question or of the task that it is about. `None` if the words are the answer to the one
+/// question that waits.
+fn named(session: &Session, open: &[ForHuman], words: &[String]) -> anyhow::Result<Option<String>> {
+    let Some(first) = words.first() else { return Ok(None) };
+    if Message::number_of(first).is_some() {
+        return Ok(Some(first.to_uppercase()));
+    }
+    let (first, is_alone) = (first.trim_start_matches('@'), words.len() == 1);
+    let number = first.strip_prefix('#').unwrap_or(first).parse::<u64>().ok();
+    let asked_by = |one: &&ForHuman| one.from.as_str() == first;
+    let mut found: Vec<&ForHuman> = open.iter().filter(asked_by).collect();
+    if let Some(number) = number.filter(|_| !is_alone) {
+        let numbered = format!("Q{number}");
+        let task = session.task(&number.to_string()).ok();
+        let is_it = |one: &&ForHuman| one.question.as_ref() == Some(&numbered);
+        let is_about = |one: &&ForHuman| task.as_ref().map(|task| &task.id) == one.task_id.as_ref();
+        found = open.iter().filter(is_it).collect();
+        if found.is_empty() && task.is_some() {
+            found = open.iter().filter(is_about).collect();
+        }
+    }
+    match found.as_slice() {
+        [one] => Ok(one.question.clone()),
+        [] if is_alone || number.is_none() => Ok(None),
+        [] => {
+            let why = format!("no question {first} waits; `callboard answer` lists those that do");
+            Err(Declined(anyhow::anyhow!(why)).into())
+        }
+        several => {
+            let names: Vec<_> = several.iter().filter_map(|one| one.question.clone()).collect();
+            let why = format!("{first} has asked {}; say which", names.join(", "));
+            Err(Declined(anyhow::anyhow!(why)).into())
+        }
+    }
 }
 
 /// The oldest questions that wait for an answer. Reading the inbox would mark answers in it as read.
@@ -177,7 +229,13 @@ fn addressed(reply: &send_message::Reply) -> String {
     }
 }
 
-fn list(page: &mut Page, reply: &get_messages::Reply, wording: &Wording) {
+fn list(
+    page: &mut Page,
+    reply: &get_messages::Reply,
+    wording: &Wording,
+    names: &HashMap<TaskId, String>,
+) {
+    let name = |id: &TaskId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
     for id in &reply.not_kept {
         let all = wording.line_of_agent("messages --all");
         page.line(format_args!("{id}: no such message is kept; `{all}` has those that are"));
@@ -186,7 +244,8 @@ fn list(page: &mut Page, reply: &get_messages::Reply, wording: &Wording) {
         page.line("no unread messages");
     }
     for one in &reply.messages {
-        let about = one.task_id.as_ref().map(|task| format!(" about {task}")).unwrap_or_default();
+        let about =
+            one.task_id.as_ref().map(|task| format!(" about {}", name(task))).unwrap_or_default();
         let answered =
             one.reply_to.as_ref().map(|id| format!(" in answer to {id}")).unwrap_or_default();
         let read = if one.unread { "" } else { ", dealt with" };

@@ -10,6 +10,7 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use serde_json::json;
 
 use super::print::Page;
+use super::target::asked;
 use super::{Declined, FAILED, Outcome, Session, read_whole};
 use crate::participant::board_time;
 use crate::participant::purge::{Places, Text, purge};
@@ -135,9 +136,5 @@ fn confirmed(found: &Places) -> io::Result<bool> {
     if !io::stdin().is_terminal() {
         return Ok(false);
     }
-    eprint!("this cannot be undone: purge the text from {}? [y/N] ", in_words(found));
-    io::stderr().flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    asked(&format!("this cannot be undone: purge the text from {}?", in_words(found)))
 }

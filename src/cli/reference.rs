@@ -1,14 +1,16 @@
 //! Tasks as people name them on the command line: by number, id, path, part of an id, or title.
 
+use std::collections::{HashMap, HashSet};
 use std::slice;
 
 use super::Session;
 use super::ask::Unfit;
-use super::report::blame_and_data;
+use super::report::{InNumbers, blame_and_data};
 use crate::ops::FindTasks;
 use crate::ops::find_tasks::Params;
 use crate::participant;
 use crate::rpc::client::Blame;
+use crate::state::id::TaskId;
 use crate::state::task::Named;
 
 impl Session {
@@ -45,6 +47,94 @@ impl Session {
             Err(error) => Err(error),
         }
     }
+}
+
+impl Session {
+    /// The error in the words of people, unless a program reads it.
+    pub(super) fn in_numbers(&self, error: anyhow::Error, is_for_programs: bool) -> anyhow::Error {
+        if self.json || is_for_programs || !self.has_board() {
+            return error;
+        }
+        let (_, data) = blame_and_data(&error);
+        if data["code"] == "ambiguous_task" {
+            // It names each by number and id, to choose from.
+            return error;
+        }
+        let told = data["message"].as_str().unwrap_or_default();
+        let numbered = self.numbered(told);
+        if numbered == told { error } else { error.context(InNumbers(numbered)) }
+    }
+
+    /// The text with numbers instead of the ids of tasks, and with times as this terminal shows
+    /// them.
+    pub(super) fn numbered(&self, text: &str) -> String {
+        let page = self.page(participant::board_time(self.dir()));
+        let mut text = page.in_local_time(text);
+        let mut seen = HashSet::new();
+        let quoted = text.split('`').skip(1).step_by(2);
+        let bare = text.split([' ', ',', ';', ':', '`']).filter(|word| word.starts_with("task-"));
+        let ids = quoted.chain(bare).filter(|word| is_like_an_id(word)).map(str::to_owned);
+        let ids: Vec<_> = ids.filter(|id| seen.insert(id.clone())).take(NUMBERED).collect();
+        for id in ids {
+            if let Some(number) = self.number_of(&id) {
+                text = with_number(&text, &id, number);
+            }
+        }
+        text
+    }
+
+    fn number_of(&self, id: &str) -> Option<u64> {
+        let found = self.ask::<FindTasks>(&Params { references: vec![id.to_owned()] }).ok()?;
+        let found = found.reply.tasks.into_iter().next()?;
+        found.number.filter(|_| found.id.as_str() == id)
+    }
+
+    /// What people call the tasks: their numbers.
+    pub(super) fn called(&self, ids: &[TaskId]) -> HashMap<TaskId, String> {
+        let numbered = ids.iter().take(NUMBERED).filter_map(|id| {
+            let number = self.number_of(id.as_str())?;
+            Some((id.clone(), format!("#{number}")))
+        });
+        numbered.collect()
+    }
+}
+
+/// Most ids that are looked up for one text.
+const NUMBERED: usize = 10;
+
+fn is_like_an_id(word: &str) -> bool {
+    TaskId::checked(word).is_ok() && word.parse::<u64>().is_err()
+}
+
+/// The text with `#12` where it says task `id`, and `12` where a command names it.
+fn with_number(text: &str, id: &str, number: u64) -> String {
+    let quoted = format!("`{id}`");
+    let text = text.replace(&format!("task {quoted}"), &format!("#{number}"));
+    let text = text.replace(&quoted, &format!("#{number}"));
+    if !id.starts_with("task-") {
+        // Any word may be an id that somebody chose.
+        return text;
+    }
+    let parts = text.split('`').enumerate().map(|(index, part)| match index % 2 {
+        0 => replaced(part, id, &format!("#{number}")),
+        _ => replaced(part, id, &number.to_string()),
+    });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+/// The text with `name` for each word `id`.
+fn replaced(text: &str, id: &str, name: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(id) {
+        let (before, after) = (&rest[..at], &rest[at + id.len()..]);
+        let is_word = !before.ends_with(is_part) && !after.starts_with(is_part);
+        told.push_str(before);
+        told.push_str(if is_word { name } else { id });
+        rest = after;
+    }
+    told + rest
 }
 
 /// True if the server does not know the operation, or answers it otherwise.

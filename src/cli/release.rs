@@ -101,7 +101,9 @@ fn held_tasks(session: &Session) -> anyhow::Result<Vec<Task>> {
     for status in TaskStatus::ALL.into_iter().filter(|status| status.is_held()) {
         let query = get_all_tasks::Params { statuses: vec![status], ..Default::default() };
         let reply = session.every_page::<ops::GetAllTasks>("tasks", &query)?;
-        held.extend(reply.tasks.iter().filter_map(|task| task.whole().cloned()));
+        let tasks = reply.tasks.iter().filter_map(|task| task.whole().cloned());
+        // A filter by status takes results in review for work in progress.
+        held.extend(tasks.filter(|task| task.status.is_held()));
     }
     Ok(held)
 }

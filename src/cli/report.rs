@@ -57,6 +57,11 @@ impl Telling {
 #[error("{0:#}")]
 pub(super) struct Declined(pub(super) anyhow::Error);
 
+/// The message of an error, with the numbers of tasks instead of their ids.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct InNumbers(pub(super) String);
+
 /// Codes of refusals whose cause is the disk or a directory of the board, so that any call would
 /// meet it.
 pub(super) const CODES_OF_THE_BOARD: [&str; 4] =
@@ -102,7 +107,10 @@ pub(super) fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     }
     let is_of_the_board =
         data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
-    let mut message = print::text(&data["message"]);
+    let mut message = match error.downcast_ref() {
+        Some(InNumbers(text)) => text.clone(),
+        None => print::text(&data["message"]),
+    };
     if let (Blame::Name, Telling::Operations) = (blame, telling) {
         message.push_str("; `callboard call` lists them");
     }

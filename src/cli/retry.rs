@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use super::ask::step;
 use super::print::Tone;
-use super::target::{Target, list};
+use super::target::{Hits, Target, list};
 use super::{Declined, Outcome, Session};
+use crate::ops::get_all_tasks::Brief;
 use crate::ops::retry_task::Params;
 use crate::ops::{self, apply_batch};
 use crate::state::task::{Named, TaskStatus};
@@ -44,22 +45,35 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     if given.is_empty() && scope.is_none() && !arguments.all {
-        return listed(session, &session.leaves(None, statuses)?);
+        let mut failed = Hits::default();
+        failed.extend(session.leaves(None, statuses)?);
+        return listed(session, &failed.names());
     }
-    let mut tasks = Vec::new();
+    let mut hits = Hits::default();
     if arguments.all || scope.is_some() {
-        tasks = session.leaves(scope.as_deref(), statuses)?;
+        hits.extend(session.leaves(scope.as_deref(), statuses)?);
     }
     for given in &given {
         match session.target(given)? {
-            Target::Task(task) => tasks.push(task),
-            Target::Scope(scope) => tasks.extend(session.leaves(Some(&scope), statuses)?),
+            // A cancelled task that is named is meant; those below a path only if that is said.
+            Target::Task(task) => hits.extend(session.parts_or_itself(&task, statuses)?),
+            Target::Scope(scope) => hits.extend(session.leaves(Some(&scope), statuses)?),
         }
     }
+    let is_ready = |task: &Brief| task.status == TaskStatus::Available && task.until.is_none();
+    let (ready, tasks): (Vec<_>, Vec<_>) = hits.tasks.into_iter().partition(is_ready);
     if tasks.is_empty() {
-        let why = "nothing to retry; `callboard tasks --failed` lists failed tasks";
+        let why = match ready.first() {
+            Some(task) => format!("{} is available as it is; nothing to retry", Hits::named(task)),
+            None if given.is_empty() => "no task has failed; nothing to retry".to_owned(),
+            None => format!(
+                "nothing has failed at or below {}; `callboard tasks --failed` lists failed tasks",
+                given.join(", ")
+            ),
+        };
         return Err(Declined(anyhow::anyhow!(why)).into());
     }
+    let tasks: Vec<_> = tasks.iter().map(Hits::named).collect();
     let retry = |task: &Named| Params { task_id: Some(task.id.to_string()), ..Default::default() };
     let reply = match tasks.as_slice() {
         [task] => session.ask::<ops::RetryTask>(&retry(task))?.into_json(),

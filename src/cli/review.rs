@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use super::ask::step;
+use super::print::Tone;
 use super::{Outcome, Session};
 use crate::ops::{self, apply_batch, approve_task, reject_task};
+use crate::state::task::Named;
 
 #[derive(clap::Args)]
 pub(super) struct Approve {
@@ -27,22 +29,22 @@ pub(super) struct Reject {
 
 pub(super) fn approve(session: &Session, arguments: Approve) -> Outcome {
     let Approve { id: given, message } = arguments;
-    let ids = session.task_ids(&given)?;
-    let approve = |id: &String| approve_task::Params {
-        task_id: id.clone(),
+    let tasks = session.tasks(&given)?;
+    let approve = |task: &Named| approve_task::Params {
+        task_id: task.id.to_string(),
         comment: message.clone(),
         ..Default::default()
     };
-    let (reply, already) = match ids.as_slice() {
-        [id] => {
-            let reply = session.ask::<ops::ApproveTask>(&approve(id))?;
+    let (reply, already) = match tasks.as_slice() {
+        [task] => {
+            let reply = session.ask::<ops::ApproveTask>(&approve(task))?;
             let already = vec![reply.already];
             (reply.into_json(), already)
         }
-        ids => {
-            let operations = ids
+        tasks => {
+            let operations = tasks
                 .iter()
-                .map(|id| step::<ops::ApproveTask>(&approve(id)))
+                .map(|task| step::<ops::ApproveTask>(&approve(task)))
                 .collect::<Result<_, _>>()?;
             let batch = apply_batch::Params { operations, ..Default::default() };
             let reply = session.ask::<ops::ApplyBatch>(&batch)?;
@@ -51,9 +53,9 @@ pub(super) fn approve(session: &Session, arguments: Approve) -> Outcome {
         }
     };
     session.show(&reply, |page| {
-        for (id, already) in ids.iter().zip(already) {
-            let word = if already { "approved before" } else { "approved" };
-            page.line(format_args!("{word}: {id}"));
+        for (task, already) in tasks.iter().zip(already) {
+            let word = if already { "approved before:" } else { "approved" };
+            page.marked(word, Tone::Good, task);
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -61,10 +63,11 @@ pub(super) fn approve(session: &Session, arguments: Approve) -> Outcome {
 
 pub(super) fn reject(session: &Session, arguments: Reject) -> Outcome {
     let Reject { id, reason } = arguments;
-    let task_id = session.task(&id)?.id.to_string();
+    let task = session.task(&id)?;
+    let task_id = task.id.to_string();
     let request = reject_task::Params { task_id, reason, ..Default::default() };
     let reply = session.ask::<ops::RejectTask>(&request)?;
-    let word = if reply.already { "sent back before" } else { "sent back" };
-    session.show(reply.json(), |page| page.line(format_args!("{word}: {}", request.task_id)))?;
+    let word = if reply.already { "sent back before:" } else { "sent back" };
+    session.show(reply.json(), |page| page.marked(word, Tone::Waiting, task))?;
     Ok(ExitCode::SUCCESS)
 }

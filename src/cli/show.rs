@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -6,6 +7,7 @@ use super::print::{Page, Tone, listed, minutes_in_words, or_empty, text};
 use super::{Outcome, Session};
 use crate::ops;
 use crate::ops::get_task::{Params, Reply};
+use crate::state::id::TaskId;
 use crate::state::task::{Attempt, Context, Task, TaskResult};
 use crate::state::time::Timestamp;
 
@@ -18,14 +20,16 @@ pub(super) struct Arguments {
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let task_id = session.task(&arguments.task)?.id.to_string();
     let reply = session.ask::<ops::GetTask>(&Params { task_id, ..Default::default() })?;
-    session.show(reply.json(), |page| write(page, &reply))?;
+    let depends = if session.json { &[][..] } else { &reply.task.task.dependencies };
+    let names = session.called(depends);
+    session.show(reply.json(), |page| write(page, &reply, &names))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes everything about the task.
-pub(super) fn write(page: &mut Page, reply: &Reply) {
+/// Writes everything about the task. `names` are those of the tasks that it depends on.
+pub(super) fn write(page: &mut Page, reply: &Reply, names: &HashMap<TaskId, String>) {
     let task = &reply.task.task;
-    summary(page, reply, task);
+    summary(page, reply, task, names);
     write_context(page, task.context.as_deref());
     times(page, task);
     if let Some(result) = &task.result {
@@ -35,7 +39,8 @@ pub(super) fn write(page: &mut Page, reply: &Reply) {
     reply.task.attempts.iter().for_each(|attempt| write_attempt(page, attempt));
 }
 
-fn summary(page: &mut Page, reply: &Reply, task: &Task) {
+fn summary(page: &mut Page, reply: &Reply, task: &Task, names: &HashMap<TaskId, String>) {
+    let name = |id: &TaskId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
     let is = match (reply.retired, reply.ready) {
         (true, _) => ", retired",
         (_, true) => ", ready",
@@ -66,9 +71,10 @@ fn summary(page: &mut Page, reply: &Reply, task: &Task) {
     if !task.demands.is_empty() {
         page.field("demands", serde_json::to_value(&task.demands).unwrap_or_default());
     }
-    page.field("after", listed(&task.dependencies));
+    let after: Vec<_> = task.dependencies.iter().map(name).collect();
+    page.field("after", listed(&after));
     for one in &reply.waits_for {
-        page.field("waits for", format_args!("{} ({})", one.task, one.status));
+        page.field("waits for", format_args!("{} ({})", name(&one.task), one.status));
     }
     if let Some(stop) = &task.stop_requested {
         let when = page.when(stop.at);

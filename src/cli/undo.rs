@@ -87,7 +87,8 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         events = page["events"].as_array_mut().map(std::mem::take).unwrap_or_default();
         runtime.block_on(names.learn(&board, &events));
     }
-    session.show(reply.json(), |page| write(page, events.iter().rev(), &names, &reply.left))?;
+    let left: Vec<_> = reply.left.iter().map(|one| session.numbered(one)).collect();
+    session.show(reply.json(), |page| write(page, events.iter().rev(), &names, &left))?;
     Ok(ExitCode::SUCCESS)
 }
 

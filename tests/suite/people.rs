@@ -1033,7 +1033,7 @@ fn what_is_told_next_leads_to_the_board_that_was_named() {
     let claimed = asked(&["--agent", "hinty", "claim"]).stdout;
     contains(
         &claimed,
-        &[&format!("next: callboard --server {url} --agent hinty complete a 'what was done'")],
+        &[&format!("next: callboard --server {url} --agent hinty complete 1 'what was done'")],
     );
     fails(&asked(&["show", "b"]), REFUSED, &[&format!("see `callboard --server {url} tasks`")]);
     contains(&asked(&["pause"]).stdout, &[&format!("`callboard --server {url} resume`")]);
@@ -1063,7 +1063,7 @@ fn what_is_told_next_leads_to_the_board_that_was_named() {
     asked(&["add", "x", "--id", "a"]);
     contains(
         &asked(&["--agent", "w", "claim"]),
-        &[&format!("next: callboard {dir} --agent w complete a 'what was done'")],
+        &[&format!("next: callboard {dir} --agent w complete 1 'what was done'")],
     );
     assert!(!elsewhere.dir().exists());
 }

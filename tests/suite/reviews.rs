@@ -112,11 +112,11 @@ fn a_person_hears_of_reviews_and_decides_them() {
     }
     assert_eq!(
         says(&board, &["approve", "a", "b", "-m", "both fine"]),
-        "approved: a\napproved: b\n"
+        "approved #1 a\napproved #2 b\n"
     );
-    assert_eq!(says(&board, &["approve", "a"]), "approved before: a\n");
-    assert_eq!(says(&board, &["reject", "c", "no tests"]), "sent back: c\n");
-    assert_eq!(says(&board, &["reject", "c", "no tests"]), "sent back before: c\n");
+    assert_eq!(says(&board, &["approve", "a"]), "approved before: #1 a\n");
+    assert_eq!(says(&board, &["reject", "c", "no tests"]), "sent back #3 c\n");
+    assert_eq!(says(&board, &["reject", "c", "no tests"]), "sent back before: #3 c\n");
     let shown = says(&board, &["show", "c"]);
     assert!(
         shown.contains("rejected: no tests") && shown.contains("sent back by human"),
@@ -127,7 +127,7 @@ fn a_person_hears_of_reviews_and_decides_them() {
     says(&board, &["--agent", "w2", "call", "register_agent", r#"{"role": "worker"}"#]);
     assert!(refused(&board, &["--agent", "w2", "approve", "d"]).contains("reviewed by a leader"));
     // All or none.
-    assert!(refused(&board, &["approve", "d", "c"]).contains("`c`"));
+    assert!(refused(&board, &["approve", "d", "c"]).contains("#3"));
     assert_eq!(board.task("d")["status"], "review");
     let json: Value = serde_json::from_str(&says(&board, &["--json", "approve", "d"])).unwrap();
     assert_eq!((&json["success"], &json["status"]), (&json!(true), &json!("done")));

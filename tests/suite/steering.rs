@@ -71,7 +71,7 @@ fn every_command_takes_every_name_of_a_task() {
         (&["send", "task:2", "hi", "--task", "1"], "task:task-7f3kab"),
         (&["add", "later", "--depends", "parser", "--after", "#1", "--id", "later"], "later"),
         (&["complete", "2", "done", "--agent", "bob"], "completed #2 Write the AST"),
-        (&["reset", "2"], "1 tasks begin anew"),
+        (&["reset", "2"], "1 task begins anew"),
         (&["cancel", "fix the"], "cancelled #3 Fix the parser"),
         (&["retry", "3"], "available again: #3 Fix the parser"),
         (&["claim", "3", "--agent", "bob"], "parser"),
@@ -237,7 +237,7 @@ fn a_task_is_assigned_and_others_are_told() {
         &["#1 Write the lexer is for bob", "in 30 min"],
     );
     board.cli_ok("register_agent", json!({"agent_id": "eve"}));
-    let refused = ["lexer-a", "kept for agent `bob`"];
+    let refused = ["#1 is kept for agent `bob`"];
     fails(&board, &["--agent", "eve", "claim", "1"], REFUSED, &refused);
     contains(&says(&board, &["explain", "1"]), &["it is kept for bob"]);
     contains(&says(&board, &["assign", "1"]), &["open to all: #1 Write the lexer"]);
@@ -285,7 +285,7 @@ fn undo_takes_back_the_last_command_and_then_the_one_before() {
     assert_eq!(json_of(&board, &["show", "1"])["task"]["priority"], 5);
     // What comes before that are creations, of which bob has taken one.
     contains(&says(&board, &["undo"]), &["cancelled", "#3"]);
-    fails(&board, &["undo"], REFUSED, &["task-7f3kab is claimed by now"]);
+    fails(&board, &["undo"], REFUSED, &["#2 is claimed by now"]);
     fails(&board, &["undo", "9999"], REFUSED, &["event 9999 is not in the past"]);
     let added = says(&board, &["history", "--kind", "tasks_created", "--task", "1"]);
     let seq = added.split_whitespace().next().unwrap_or_default();
@@ -305,4 +305,45 @@ fn status_says_whether_an_agent_has_heard_that_it_is_to_stop() {
         Some(says(&board, &["status"])).filter(|status| !status.contains("not heard"))
     });
     contains(&status, &["asked to stop"]);
+}
+
+#[test]
+fn what_ends_many_tasks_says_which_and_whose_they_were() {
+    let board = board();
+    says(&board, &["add", "After it", "--after", "1", "--id", "later"]);
+    // All of them only if that is meant.
+    let refused = run(&board, &["cancel", "all"]);
+    assert_eq!(refused.status.code(), Some(REFUSED), "{}", refused.stdout);
+    contains(
+        &refused.stderr,
+        &["#2 Write the AST (bob works on it)", "nothing was changed", "--yes"],
+    );
+    assert_eq!(board.task("parser")["status"], "available");
+    let said = says(&board, &["cancel", "1", "2"]);
+    contains(
+        &said,
+        &[
+            "cancelled #1 Write the lexer\n",
+            "cancelled #2 Write the AST; bob worked on it",
+            "now stuck: #4 After it",
+            "edit 4 --no-depends",
+        ],
+    );
+    contains(&says(&board, &["cancel", "all", "--yes"]), &["#3 Fix the parser", "#4 After it"]);
+}
+
+#[test]
+fn an_answer_goes_to_the_question_that_its_first_word_names() {
+    let board = board();
+    let ask = |agent: &str, question: &str| {
+        board.cli_ok("register_agent", json!({"agent_id": agent}));
+        board.cli_ok("ask_human", json!({"agent_id": agent, "question": question}));
+    };
+    ask("eve", "Tabs?");
+    contains(&says(&board, &["answer", "eve", "No tabs"]), &["answered Q1 (eve: Tabs?): No tabs"]);
+    ask("eve", "Sure?");
+    fails(&board, &["answer", "7", "yes"], REFUSED, &["no question 7 waits"]);
+    contains(&says(&board, &["answer", "2", "yes"]), &["answered Q2 (eve: Sure?): yes"]);
+    ask("bob", "Which?");
+    contains(&says(&board, &["answer", "", "that", "one"]), &["Q3 (bob: Which?): that one"]);
 }

@@ -7,6 +7,7 @@ use super::seen::Seen;
 use crate::cli::print::{Page, Tone, headline, minutes_in_words, off_in_words, text};
 use crate::cli::wording::Wording;
 use crate::ui::first::Line;
+use crate::view::AgentRow;
 
 fn note(word: &str, tone: Tone, rest: impl Into<String>) -> Line {
     vec![(tone, format!("{word} ")), (Tone::Plain, rest.into())]
@@ -47,7 +48,14 @@ fn paused(page: &Page, seen: &Seen, wording: &Wording) -> Vec<Line> {
         );
         note("paused:", Tone::Busy, rest)
     });
-    paused.collect()
+    let is_paused = |row: &&AgentRow| row.paused.is_some() && row.stop_asked.is_none();
+    let agents: Vec<_> = seen.board.agents.rows.iter().filter(is_paused).collect();
+    let names: Vec<_> = agents.iter().map(|row| row.id.as_str()).collect();
+    let by_name = (!names.is_empty()).then(|| {
+        let resume = wording.command(&format!("resume {}", names.join(" ")));
+        note("paused:", Tone::Busy, format!("{}; {resume} lets them claim again", names.join(", ")))
+    });
+    paused.chain(by_name).collect()
 }
 
 fn clocks(json: &Value) -> Vec<Line> {

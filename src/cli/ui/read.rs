@@ -251,7 +251,7 @@ impl Reader {
             Err(error) => return Ok(alone(self.there.session.told(&error))),
         };
         let mut page = self.page();
-        show::write(&mut page, &reply);
+        show::write(&mut page, &reply, &HashMap::new());
         page.line("\nlog");
         let mut lines = page.into_lines();
         let events = self.events(json!({"task_id": id}), OF_ONE).await?;
