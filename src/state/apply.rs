@@ -415,6 +415,9 @@ impl State {
                 for edited in tasks {
                     self.edit_task(&edited.task, |task| edit_by_hand(task, edited))?;
                 }
+                if let Event::CommandUndone { reviews, .. } = &recorded.event {
+                    reviews.iter().try_for_each(|id| self.review_again(id))?;
+                }
             }
             Event::StateRestored { document, .. } | Event::Purged { document, .. } => {
                 self.replace_by((**document).clone());

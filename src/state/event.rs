@@ -464,6 +464,9 @@ pub enum Event {
         master_plan: Option<String>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<EditedTask>,
+        /// Tasks whose results wait for review again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reviews: Vec<TaskId>,
     },
 }
 
@@ -770,8 +773,9 @@ impl Event {
                     saved.checkpoint.as_ref().and_then(|(_, one)| one.task.as_ref());
                 of_checkpoint.or(saved.kept.as_ref().map(|(task, _)| task)).into_iter().collect()
             }
-            Self::StateEdited { tasks, .. } | Self::CommandUndone { tasks, .. } => {
-                tasks.iter().map(|edited| &edited.task).collect()
+            Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
+            Self::CommandUndone { tasks, reviews, .. } => {
+                tasks.iter().map(|edited| &edited.task).chain(reviews).collect()
             }
             Self::TaskUpdated { task, .. }
             | Self::TaskKept { task, .. }

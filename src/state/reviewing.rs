@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::State;
 use super::agent::Role;
+use super::apply::Absent;
 use super::event::NewTask;
 use super::guard::HUMAN;
 use super::id::{AgentId, TaskId};
@@ -114,6 +115,32 @@ impl State {
             && task.result.is_some()
             && task.run.is_none()
             && !self.is_parent(&task.id)
+    }
+
+    /// Takes the last review of the task back: its result waits for another.
+    pub(super) fn review_again(&mut self, id: &TaskId) -> Result<(), Absent> {
+        let mut approved = None;
+        self.edit_task(id, |task| {
+            let Some(last) = task.attempts.last_mut() else { return };
+            let Some(taken_back) = last.reviewed.take() else { return };
+            if taken_back.approved {
+                approved = Some(last.agent.clone());
+            } else {
+                task.uncounted = task.uncounted.saturating_sub(1);
+                task.result = last.late_result.take();
+                (last.outcome, last.error) = (Some(Outcome::Done), None);
+            }
+            task.claimed_by = Some(last.agent.clone());
+            task.claimed_at = Some(last.claimed_at);
+            task.started_at = last.started_at;
+            (task.status, task.completed_at) = (TaskStatus::Review, None);
+        })?;
+        if let Some(agent) = approved.filter(|agent| self.agent(agent).is_some()) {
+            self.edit_agent(&agent, |agent| {
+                agent.tasks_completed = agent.tasks_completed.saturating_sub(1);
+            })?;
+        }
+        Ok(())
     }
 
     /// Number of tasks whose results wait for a reviewer.

@@ -32,6 +32,7 @@ pub struct Undoing {
     goal: Option<String>,
     master_plan: Option<String>,
     tasks: Vec<EditedTask>,
+    reviews: Vec<TaskId>,
     seen: BTreeSet<TaskId>,
 }
 
@@ -53,13 +54,15 @@ impl Command {
         }
         let (goal, master_plan) = (undoing.goal.take(), undoing.master_plan.take());
         let tasks = std::mem::take(&mut undoing.tasks);
+        let reviews = std::mem::take(&mut undoing.reviews);
         if goal.is_some()
             || master_plan.is_some()
             || !tasks.is_empty()
+            || !reviews.is_empty()
             || !undoing.events.is_empty()
         {
             let (first, last) = (self.first(), self.last());
-            let event = Event::CommandUndone { first, last, goal, master_plan, tasks };
+            let event = Event::CommandUndone { first, last, goal, master_plan, tasks, reviews };
             undoing.events.push(event);
         }
         undoing
@@ -77,6 +80,7 @@ impl Command {
             }
             Event::PlanSet { .. } => self.set_back(state, undoing),
             Event::Cancelled { task, .. } => self.reopen(task, state, undoing),
+            Event::Reviewed { task, .. } => self.review_again(task, state, undoing),
             Event::Retried { task } => self.close(task, state, undoing),
             Event::TaskKept { task, .. } | Event::TaskOpened { task } => {
                 self.keep_as_before(task, state, now, undoing);
@@ -152,6 +156,31 @@ impl Command {
             }
             _ => undoing.changed(id, "stays available; `cancel` takes it from the queue"),
         }
+    }
+
+    /// A result is reviewed again while nobody has built on what the reviewer said.
+    fn review_again(&self, id: &TaskId, state: &State, undoing: &mut Undoing) {
+        let (Some(task), Some(set)) = (state.task(id), self.after.task(id)) else {
+            return undoing.changed(id, "has left the board");
+        };
+        let last = |task: &Task| {
+            let last = task.attempts.last()?;
+            Some((last.number, last.reviewed.as_ref()?.at))
+        };
+        if last(task).is_none() || last(task) != last(set) || task.status != set.status {
+            return undoing.changed(id, &format!("is {} by now", task.status.as_str()));
+        }
+        let has_begun = |other: &&Arc<Task>| {
+            other.dependencies.contains(id)
+                && (other.status.is_in_work() || other.status == TaskStatus::Done)
+        };
+        if task.status == TaskStatus::Done
+            && let Some(other) = state.tasks().find(has_begun)
+        {
+            let why = format!("stays done: {} builds on it", other.id);
+            return undoing.changed(id, &why);
+        }
+        undoing.reviews.push(id.clone());
     }
 
     fn keep_as_before(&self, id: &TaskId, state: &State, now: Timestamp, undoing: &mut Undoing) {
@@ -315,11 +344,14 @@ impl Undoing {
             Event::TasksReset { .. } => {
                 format!("{task} has begun anew; the snapshot from before the reset has its result")
             }
-            Event::Completed { .. } | Event::Reviewed { .. } => {
+            Event::Completed { .. } => {
                 format!("{task} stays as it is; reset_tasks begins a task anew, without its result")
             }
             Event::MessageSent { .. } => {
                 "the message was sent, and may have been read; send another".to_owned()
+            }
+            Event::Released { .. } => {
+                format!("{task} is open; `assign` keeps it for the agent that had it")
             }
             Event::StopRequested { .. } => {
                 format!("{task}: its agent was asked to stop; `retry` makes it available again")

@@ -246,13 +246,20 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
         Event::Resumed {} => ("resumed", Tone::Good, "claims are allowed".to_owned()),
         Event::StateEdited { goal, master_plan, tasks, .. }
         | Event::CommandUndone { goal, master_plan, tasks, .. } => {
+            let reviews = match &recorded.event {
+                Event::CommandUndone { reviews, .. } => reviews.as_slice(),
+                _ => &[],
+            };
+            let reviews = reviews.iter().take(NAMED);
+            let reviews =
+                reviews.map(|id| format!("{} waits for review again", named_task(id, names)));
             let fields = [("goal", goal.is_some()), ("master_plan", master_plan.is_some())];
             let fields =
                 fields.into_iter().filter(|(_, is_new)| *is_new).map(|(name, _)| name.to_owned());
             let tasks = tasks.iter().take(NAMED).map(|one| {
                 format!("{}{}", named_task(&one.task, names), changed(&one.change, None))
             });
-            let changes = fields.chain(tasks).collect::<Vec<_>>().join("; ");
+            let changes = fields.chain(tasks).chain(reviews).collect::<Vec<_>>().join("; ");
             match &recorded.event {
                 Event::CommandUndone { first, last, .. } => {
                     let colon = if changes.is_empty() { "" } else { ": " };

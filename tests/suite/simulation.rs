@@ -942,6 +942,9 @@ impl Simulation {
                     assert!(completions.insert(task), "{task} was completed twice")
                 }
                 Event::TasksReset { tasks } => completions.retain(|task| !tasks.contains(task)),
+                Event::CommandUndone { reviews, .. } => {
+                    completions.retain(|task| !reviews.contains(task));
+                }
                 _ => {}
             }
         }

@@ -554,7 +554,9 @@ impl World {
         match &recorded.event {
             Event::Completed { review: true, .. } => None,
             Event::Completed { .. } => recorded.actor.as_ref(),
-            Event::Reviewed { task: reviewed, approved: true, .. } => {
+            Event::Reviewed { task: reviewed, approved: true, .. }
+                if !self.is_taken_back(recorded, reviewed) =>
+            {
                 let before = self.past.0.iter().rev().skip_while(|one| one.seq >= recorded.seq);
                 before.into_iter().find_map(|one| match &one.event {
                     Event::Claimed { task, agent, .. } if task == reviewed => Some(agent),
@@ -563,6 +565,16 @@ impl World {
             }
             _ => None,
         }
+    }
+
+    /// True if what the reviewer said of the task was undone later.
+    fn is_taken_back(&self, reviewed: &Recorded, task: &TaskId) -> bool {
+        self.past.0.iter().any(|one| match &one.event {
+            Event::CommandUndone { first, last, reviews, .. } => {
+                (*first..=*last).contains(&reviewed.seq) && reviews.contains(task)
+            }
+            _ => false,
+        })
     }
 
     pub(crate) fn read(&self, id: &str) -> Task {

@@ -108,6 +108,7 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "retired.*.number", 5),
     Newer::new("state", "next_number", 5),
     Newer::new("command_undone", "", 5),
+    Newer::new("command_undone", "reviews", 5),
     Newer::new("message_sent", "message.person", 5),
     Newer::new("state", "messages.person", 5),
 ];

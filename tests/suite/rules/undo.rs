@@ -212,3 +212,52 @@ proptest! {
         }
     }
 }
+
+/// A board with a result of a1 that waits for review, and a task that depends on it.
+fn in_review() -> World {
+    let mut world = World::new().agent("a1").agent("a2");
+    let mut add = |task: Value| world.nobody().call("create_task", task).expect("created");
+    add(json!({"id": "p", "description": "part of it"}));
+    add(json!({"id": "t1", "description": "work", "review": "required"}));
+    add(json!({"id": "after", "description": "later", "dependencies": ["t1"]}));
+    world.claim("a1", "t1");
+    let done = json!({"task_id": "t1", "output": "made", "branch": "work/t1"});
+    world.by("a1").call("complete_task", done).expect("completed");
+    assert_eq!(world.status("t1"), TaskStatus::Review);
+    world
+}
+
+#[test]
+fn a_review_is_taken_back_while_nobody_has_built_on_it() {
+    for (operation, arguments) in [
+        ("approve_task", json!({"task_id": "t1"})),
+        ("reject_task", json!({"task_id": "t1", "reason": "no tests"})),
+    ] {
+        let mut world = in_review();
+        let before = world.read("t1");
+        let done = world.state.agent(&"a1".into()).expect("there").tasks_completed;
+        let reviewed = command(&mut world, operation, arguments.clone());
+        undo(&mut world, reviewed.clone()).expect("undone");
+        assert_eq!(world.read("t1"), before, "{operation}");
+        assert_eq!(world.state.agent(&"a1".into()).expect("there").tasks_completed, done);
+        assert_eq!(world.state.check(), Vec::<String>::new());
+        undo(&mut world, reviewed).expect_err("it is taken back already");
+        // What is reviewed again can be reviewed either way.
+        command(&mut world, "approve_task", json!({"task_id": "t1"}));
+        assert_eq!(world.status("t1"), TaskStatus::Done);
+    }
+}
+
+#[test]
+fn a_review_that_others_have_built_on_stays() {
+    let mut world = in_review();
+    let approved = command(&mut world, "approve_task", json!({"task_id": "t1"}));
+    world.claim("a2", "after");
+    let refused = undo(&mut world, approved).expect_err("its dependent is in work");
+    assert!(refused.contains("t1 stays done: after builds on it"), "{refused}");
+    let mut world = in_review();
+    let rejected = command(&mut world, "reject_task", json!({"task_id": "t1", "reason": "no"}));
+    world.claim("a2", "t1");
+    let refused = undo(&mut world, rejected).expect_err("it was taken");
+    assert!(refused.contains("t1 is claimed by now"), "{refused}");
+}
