@@ -81,3 +81,19 @@ fn excerpt(text: &str, words: &[String]) -> Option<String> {
     }
     Some(words.join(" "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excerpt_is_cut_between_words_and_says_so() {
+        let found = |text: &str| excerpt(text, &["needle".to_owned()]);
+        let long = format!("{} needle {}", "before ".repeat(10), "after ".repeat(40));
+        let cut = found(&long).unwrap();
+        assert!(cut.starts_with("… before ") && cut.ends_with(" after …"), "{cut}");
+        assert!(cut.contains(" before needle after "), "{cut}");
+        assert_eq!(found("a Needle alone").as_deref(), Some("a Needle alone"));
+        assert_eq!(found("nothing"), None);
+    }
+}

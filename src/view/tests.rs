@@ -467,6 +467,13 @@ fn events_are_told_with_titles_and_without_noise() {
         event(1, json!({"kind": "retried", "task": "lexer"})),
         event(2, json!({"kind": "noted", "task": "lexer", "note": null})),
         event(3, json!({"kind": "of_a_newer_build", "task": "lexer"})),
+        event(
+            4,
+            json!({"kind": "message_sent", "message": {
+                "id": "msg-1", "from": "a", "to": "b", "kind": "request", "text": "Which?", "sent_at": NOW, "recipients": ["b"],
+            }}),
+        ),
+        event(5, json!({"kind": "message_sent", "message": {"to": "b", "kind": "inform"}})),
     ];
     let told: Vec<_> = latest(&state, &events)
         .into_iter()
@@ -474,6 +481,11 @@ fn events_are_told_with_titles_and_without_noise() {
         .collect();
     assert_eq!(
         told,
-        ["1 made available lexer \"Title of lexer\"", "3 event of_a_newer_build lexer"]
+        [
+            "1 made available lexer \"Title of lexer\"",
+            "3 event of_a_newer_build lexer",
+            "4 asked b: Which?",
+            "5 wrote to b: (private)",
+        ]
     );
 }

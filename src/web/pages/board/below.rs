@@ -99,3 +99,31 @@ fn rest(one: &Latest) -> &str {
     let own = one.actor.as_ref().and_then(|actor| one.text.strip_prefix(actor.as_str()));
     own.filter(|rest| rest.is_empty() || rest.starts_with(' ')).unwrap_or(&one.text).trim_start()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::id::AgentId;
+    use crate::view::Tone;
+
+    #[test]
+    fn who_did_it_is_said_once() {
+        for (text, expected) in [
+            ("eve for permission: ls", "for permission: ls"),
+            ("eve", ""),
+            ("evening is near", "evening is near"),
+            ("#6 eve", "#6 eve"),
+        ] {
+            let one = Latest {
+                seq: 1,
+                at: Timestamp::from_millis(0),
+                actor: Some(AgentId::trusted("eve")),
+                word: "waits".into(),
+                text: text.to_owned(),
+                tone: Tone::Busy,
+                task: None,
+            };
+            assert_eq!(rest(&one), expected, "{text}");
+        }
+    }
+}
