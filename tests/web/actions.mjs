@@ -129,6 +129,8 @@ await isLive(page, 'on');
 await sends('pause', {});
 await page.waitForSelector('form[action="/do/resume"]', { state: 'attached' });
 await sends('resume', {});
+// Everything moves up when the banner goes, and another row would be dragged.
+await page.waitForSelector('#state .banner', { state: 'detached' });
 const order = () => page.evaluate(() => [...document.querySelectorAll('#next [data-order] > [data-key]')].map((row) => row.dataset.key));
 const before = await order();
 await until('the last is the first', async () => {
