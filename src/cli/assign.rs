@@ -1,8 +1,9 @@
 use std::process::ExitCode;
 
-use super::{Outcome, Session};
+use super::{Declined, Outcome, Session};
 use crate::ops;
 use crate::ops::assign_task::Params;
+use crate::state::guard::HUMAN;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -24,6 +25,13 @@ pub(super) struct Arguments {
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { task, to, minutes } = arguments;
     let task = session.task(&task)?;
+    let line = format!("assign {}", task.short());
+    let to = to.map(|to| session.agent_named(&to, &line)).transpose()?;
+    if to.as_deref() == Some(HUMAN) {
+        let claim = session.wording.command(&format!("claim {}", task.short()));
+        let why = format!("you are no agent; {claim} takes the task yourself");
+        return Err(Declined(anyhow::anyhow!(why)).into());
+    }
     let params = Params { task_id: task.id.to_string(), to, minutes, ..Default::default() };
     let reply = session.ask::<ops::AssignTask>(&params)?;
     session.show(reply.json(), |page| {

@@ -30,6 +30,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Some(Command::Forget { who: agent }) = arguments.command else {
         return agents::run(session, &arguments.list);
     };
+    let agent = session.agent_named(&agent, "agents forget")?;
     let params = Params { agent, ..Default::default() };
     let reply = session.ask::<ops::ForgetAgent>(&params)?;
     session.show(reply.json(), |page| page.line(format_args!("forgotten: {}", params.agent)))?;

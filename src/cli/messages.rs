@@ -31,7 +31,8 @@ pub(super) struct Send {
     /// or human
     to: String,
     /// Text of the message; `-` reads standard input
-    text: String,
+    #[arg(required = true)]
+    text: Vec<String>,
     /// Ask for an answer
     #[arg(long)]
     request: bool,
@@ -48,7 +49,8 @@ pub(super) struct Reply {
     /// Id of the message, as `callboard messages` lists it
     id: String,
     /// Text of the answer; `-` reads standard input
-    text: String,
+    #[arg(required = true)]
+    text: Vec<String>,
 }
 
 #[derive(clap::Args)]
@@ -78,14 +80,14 @@ pub(super) fn send(session: &Session, arguments: Send) -> Outcome {
     let Send { to, text, request, task, key } = arguments;
     let to = match to.strip_prefix("task:") {
         Some(task) => format!("task:{}", session.task(task)?.id),
-        None => to,
+        None => session.recipient(to)?,
     };
     let task_id = session.task_id(task.as_deref())?;
     sent(
         session,
         &send_message::Params {
             to: Some(to),
-            text: given(text),
+            text: given(text.join(" ")),
             kind: Some(if request { MessageKind::Request } else { MessageKind::Inform }),
             task_id,
             idempotency_key: key,
@@ -98,7 +100,11 @@ pub(super) fn reply(session: &Session, arguments: Reply) -> Outcome {
     let Reply { id, text } = arguments;
     sent(
         session,
-        &send_message::Params { reply_to: Some(id), text: given(text), ..Default::default() },
+        &send_message::Params {
+            reply_to: Some(id),
+            text: given(text.join(" ")),
+            ..Default::default()
+        },
     )
 }
 
@@ -173,14 +179,14 @@ fn named(session: &Session, open: &[ForHuman], words: &[String]) -> anyhow::Resu
 }
 
 /// The oldest questions that wait for an answer. Reading the inbox would mark answers in it as read.
-fn open_questions(session: &Session) -> anyhow::Result<Vec<ForHuman>> {
+pub(super) fn open_questions(session: &Session) -> anyhow::Result<Vec<ForHuman>> {
     let mut status = session.call("get_status", json!({}))?;
     let open: Vec<ForHuman> =
         serde_json::from_value(status["for_human"].take()).unwrap_or_default();
     Ok(open.into_iter().filter(|one| one.question.is_some()).collect())
 }
 
-fn waiting(session: &Session, open: &[ForHuman], is_answer: bool) -> Outcome {
+pub(super) fn waiting(session: &Session, open: &[ForHuman], is_answer: bool) -> Outcome {
     session.show(&json!({"questions": open}), |page| {
         if open.is_empty() {
             page.line("no question waits for an answer");

@@ -39,6 +39,7 @@ mod line;
 mod log;
 mod man;
 mod mcp;
+mod meant;
 mod messages;
 mod notify;
 mod offer;
@@ -119,9 +120,7 @@ pub fn main() -> ExitCode {
     }
     let is_alone = is_alone();
     let words = env::args_os().chain(is_alone.then(|| "status".into()));
-    let matches = parser()
-        .try_get_matches_from(words)
-        .unwrap_or_else(|error| exit_with(&guess::corrected(error)));
+    let matches = guess::parsed(words.collect()).unwrap_or_else(|error| exit_with(&error));
     let mut arguments =
         Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
     if is_alone && !Session::new(&arguments).is_ok_and(|session| session.has_board()) {
@@ -162,13 +161,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Whether a person typed `callboard` without a command.
+/// Whether `callboard` was typed without a command.
 fn is_alone() -> bool {
     let words: Vec<String> = own_words().collect();
-    let asks = ["-h", "--help", "-V", "--version"];
-    io::stdout().is_terminal()
-        && place_of_subcommand(&words).is_none()
-        && !words.iter().any(|word| asks.contains(&word.as_str()))
+    let asks = ["-h", "--help", "-V", "--version", "-v", "-?"];
+    place_of_subcommand(&words).is_none() && !words.iter().any(|word| asks.contains(&word.as_str()))
 }
 
 fn help() -> ExitCode {
@@ -214,6 +211,7 @@ fn run(mut arguments: Arguments) -> Outcome {
     }
     let session = Session::new(&arguments)?;
     session.check_link(&arguments.command)?;
+    session.expect_something(&arguments.command)?;
     let is_told = arguments.server.is_none()
         && !matches!(arguments.command, Command::Notify(_) | Command::Offer(_));
     let calls = matches!(arguments.command, Command::Call(_));

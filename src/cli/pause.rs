@@ -23,6 +23,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     if agents.iter().any(|agent| agent.contains(char::is_whitespace)) {
         usage_error("the name of an agent has no spaces; a reason is given by --reason TEXT");
     }
+    let agents = session.agents_named(&agents, "pause")?;
     let params = Params { reason, agents, ..Default::default() };
     let reply = session.ask::<ops::PauseBoard>(&params)?;
     let (of, whom) = if params.agents.is_empty() {

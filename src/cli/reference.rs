@@ -37,15 +37,18 @@ impl Session {
             return Ok(as_ids());
         }
         self.keep_board()?;
-        let found = self.ask::<FindTasks>(&Params { references: given.to_vec() });
-        match found {
-            Ok(found) => {
-                self.opened.swap_warning(found.json().get("warning").cloned());
-                Ok(found.reply.tasks)
-            }
+        match self.found(given) {
+            Ok(found) => Ok(found),
             Err(error) if is_of_another_version(&error) => Ok(as_ids()),
-            Err(error) => Err(error),
+            Err(error) => self.meant(given, error),
         }
+    }
+
+    /// The tasks of exactly these names.
+    pub(super) fn found(&self, given: &[String]) -> anyhow::Result<Vec<Named>> {
+        let found = self.ask::<FindTasks>(&Params { references: given.to_vec() })?;
+        self.opened.swap_warning(found.json().get("warning").cloned());
+        Ok(found.reply.tasks)
     }
 }
 

@@ -17,7 +17,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let params = Params { agents: arguments.who, ..Default::default() };
+    let agents = session.agents_named(&arguments.who, "resume")?;
+    let params = Params { agents, ..Default::default() };
     let reply = session.ask::<ops::ResumeBoard>(&params)?;
     let of = if params.agents.is_empty() {
         String::new()

@@ -1,29 +1,82 @@
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::print::{Page, Tone, listed, minutes_in_words, or_empty, text};
-use super::{Outcome, Session};
+use super::print::{self, Page, Tone, listed, minutes_in_words, or_empty, text};
+use super::{Declined, Outcome, Session, agents, messages};
 use crate::ops;
+use crate::ops::get_board;
 use crate::ops::get_task::{Params, Reply};
 use crate::state::id::TaskId;
+use crate::state::message::Message;
 use crate::state::task::{Attempt, Context, Task, TaskResult};
 use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The task
-    task: String,
+    /// Tasks; also agents, and questions as Q1
+    #[arg(required = true)]
+    task: Vec<String>,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let task_id = session.task(&arguments.task)?.id.to_string();
+    for (place, given) in arguments.task.iter().enumerate() {
+        if place > 0 && !session.json {
+            print::unless_reader_left(writeln!(io::stdout().lock()))?;
+        }
+        one(session, given)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one(session: &Session, given: &str) -> Outcome {
+    if Message::number_of(given).is_some() {
+        return question(session, given);
+    }
+    let task_id = match session.task(given) {
+        Ok(task) => task.id.to_string(),
+        Err(_) if session.has_agent(given) => {
+            return agent(session, &session.agent_named(given, "show")?);
+        }
+        Err(error) => return Err(error),
+    };
     let reply = session.ask::<ops::GetTask>(&Params { task_id, ..Default::default() })?;
     let depends = if session.json { &[][..] } else { &reply.task.task.dependencies };
     let names = session.called(depends);
     session.show(reply.json(), |page| write(page, &reply, &names))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows everything about an agent.
+fn agent(session: &Session, name: &str) -> Outcome {
+    let all = session.every_page::<ops::GetAgents>("agents", &Default::default())?;
+    let board = session.ask::<ops::GetBoard>(&get_board::Params::default())?;
+    let item = all.agents.iter().find(|item| item.agent.id.as_str() == name);
+    let row = board.agents.rows.iter().find(|row| row.id.as_str() == name);
+    let json = item.map(|item| json!({"agent": **item})).unwrap_or_default();
+    session.show(&json, |page| {
+        item.into_iter().for_each(|item| agents::write(page, item, row));
+        let log = session.wording.command(&format!("log {name}"));
+        page.line(format_args!("{log} says what it did"));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a question that waits for an answer.
+fn question(session: &Session, name: &str) -> Outcome {
+    let mut open = messages::open_questions(session)?;
+    open.retain(|one| one.question.as_ref().is_some_and(|one| one.eq_ignore_ascii_case(name)));
+    if open.is_empty() {
+        let all = session.wording.command("messages --all");
+        let why = format!(
+            "no question {} waits for an answer; {all} lists all of them",
+            name.to_uppercase()
+        );
+        return Err(Declined(anyhow::anyhow!(why)).into());
+    }
+    messages::waiting(session, &open, false)
 }
 
 /// Writes everything about the task. `names` are those of the tasks that it depends on.

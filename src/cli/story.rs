@@ -1,12 +1,12 @@
 //! `callboard log`: what an agent did, or what happened to a task, newest first.
 
+use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{Outcome, Session, runtime, watch};
-use crate::ops::{self, get_agents};
+use super::{Outcome, Session, print, runtime, watch};
 use crate::participant::Stay;
 use crate::state::event::KINDS;
 use crate::state::guard::HUMAN;
@@ -19,9 +19,9 @@ use crate::view::Names;
     callboard log 12 --limit 5\n\n\
     `callboard history` lists all kinds of events, by task, agent, kind and time.")]
 pub(super) struct Arguments {
-    /// An agent, `human` for yourself, or a task
+    /// Agents, `human` for yourself, or tasks
     #[arg(value_name = "AGENT|TASK")]
-    subject: Option<String>,
+    subject: Vec<String>,
     /// List at most N events
     #[arg(long, value_name = "N", value_parser = super::page_size())]
     limit: Option<NonZeroU32>,
@@ -53,8 +53,22 @@ pub(super) fn kinds() -> Vec<&'static str> {
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let limit = arguments.limit.map_or(30, NonZeroU32::get);
+    if arguments.subject.is_empty() {
+        return one(session, None, limit);
+    }
+    for (place, subject) in arguments.subject.iter().enumerate() {
+        if place > 0 && !session.json {
+            print::unless_reader_left(writeln!(io::stdout().lock()))?;
+        }
+        one(session, Some(subject), limit)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What happened lately, to one subject or to all of the board.
+fn one(session: &Session, subject: Option<&str>, limit: u32) -> Outcome {
     let mut query = json!({"kinds": kinds(), "limit": limit});
-    if let Some(subject) = &arguments.subject {
+    if let Some(subject) = subject {
         let (name, id) = about(session, subject)?;
         query[name] = id.into();
     }
@@ -79,7 +93,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         let events = reply["events"].as_array().map(Vec::as_slice).unwrap_or_default();
         events.iter().for_each(|event| watch::line::write_numbered(page, event, &names));
         if events.is_empty() {
-            page.line("nothing");
+            page.line("nothing has happened yet");
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -89,13 +103,13 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
 /// are called.
 fn about(session: &Session, subject: &str) -> anyhow::Result<(&'static str, String)> {
     session.keep_board()?;
-    let agents = session.every_page::<ops::GetAgents>("agents", &get_agents::Params::default())?;
-    let is_agent = |name: &str| agents.agents.iter().any(|one| one.agent.id.as_str() == name);
-    if subject == HUMAN || is_agent(subject) {
-        return Ok(("agent", subject.to_owned()));
+    let agent = || Ok(("agent", session.agent_named(subject, "log")?));
+    if subject == HUMAN || subject.eq_ignore_ascii_case("me") || session.has_agent_called(subject) {
+        return agent();
     }
     match session.task(subject) {
         Ok(task) => Ok(("task_id", task.id.to_string())),
+        Err(_) if session.has_agent(subject) => agent(),
         Err(_) if has_acted(session, subject) => Ok(("agent", subject.to_owned())),
         Err(error) => Err(error),
     }
