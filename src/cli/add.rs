@@ -13,10 +13,11 @@ const MANY: usize = 100;
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// What is to be done, written for somebody who knows nothing else
-    #[arg(required_unless_present = "batch")]
-    description: Option<String>,
+    #[arg(required_unless_present_any = ["batch", "title", "description"], value_name = "DESCRIPTION")]
+    words: Vec<String>,
     /// Priority from 1 (first) to 10 (last)
-    #[arg(long, value_name = "N", default_value_t = i64::from(DEFAULT_PRIORITY), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = i64::from(DEFAULT_PRIORITY), allow_negative_numbers = true,
+        value_parser = priority)]
     priority: i64,
     /// Task that must be done first; may be repeated
     #[arg(long, value_name = "TASK", visible_alias = "depends")]
@@ -30,6 +31,9 @@ pub(super) struct Arguments {
     /// Short name of the task
     #[arg(long)]
     title: Option<String>,
+    /// What is to be done, if the words before it are the title
+    #[arg(long, value_name = "TEXT", hide = true)]
+    description: Option<String>,
     /// Place in the plan, such as P1.M2.T3
     #[arg(long)]
     path: Option<String>,
@@ -74,7 +78,7 @@ pub(super) struct Arguments {
     /// Add the tasks in a JSON or YAML list, or in the `tasks` of an object; `-` reads standard
     /// input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "description", "priority", "after", "file", "hint", "title", "path", "tag", "capability", "agent_tag", "property",
+        "words", "description", "priority", "after", "file", "hint", "title", "path", "tag", "capability", "agent_tag", "property",
         "metadata", "max_attempts", "timeout", "silent", "estimate", "review", "id",
     ])]
     batch: Option<String>,
@@ -102,7 +106,35 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A priority as a number, or in the words of other tools.
+pub(super) fn priority(given: &str) -> Result<i64, String> {
+    let number = match given.to_lowercase().as_str() {
+        "highest" | "urgent" | "critical" | "asap" | "top" | "first" => 1,
+        "high" => 2,
+        "medium" | "normal" | "default" => DEFAULT_PRIORITY.into(),
+        "low" => 8,
+        "lowest" | "last" => 10,
+        word => {
+            let number = word.trim_start_matches('p').parse();
+            number.map_err(|_| "a priority is 1 (first) to 10 (last)".to_owned())?
+        }
+    };
+    Ok(number)
+}
+
+/// Title and description. Words before a description are the title, and a title alone is both.
+fn texts(arguments: &Arguments) -> (Option<String>, String) {
+    let words = Some(arguments.words.join(" ")).filter(|words| !words.is_empty());
+    let title = arguments.title.clone();
+    match (words, arguments.description.clone()) {
+        (words, Some(description)) => (title.or(words), description),
+        (Some(words), None) => (title, words),
+        (None, None) => (title.clone(), title.unwrap_or_default()),
+    }
+}
+
 fn task(session: &Session, arguments: Arguments) -> anyhow::Result<Value> {
+    let (title, description) = texts(&arguments);
     let dependencies = session.task_ids(&arguments.after)?;
     let demands = demands(&arguments);
     let metadata = arguments.metadata.into_iter().map(|(name, text)| {
@@ -110,13 +142,13 @@ fn task(session: &Session, arguments: Arguments) -> anyhow::Result<Value> {
         (name, value)
     });
     Ok(json!({
-        "description": arguments.description.unwrap_or_default(),
+        "description": description,
         "priority": arguments.priority,
         "dependencies": dependencies,
         "context_files": session.project_paths(&arguments.file),
         "hints": arguments.hint,
         "metadata": Value::Object(metadata.collect()),
-        "title": arguments.title,
+        "title": title,
         "path": arguments.path,
         "tags": arguments.tag,
         "demands": demands,

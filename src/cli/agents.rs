@@ -19,7 +19,7 @@ use crate::state::time::Timestamp;
 use crate::view::columns::span;
 use crate::view::{AgentRow, Sign};
 
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub(super) struct Arguments {
     /// List those whose sessions have ended, too
     #[arg(long)]

@@ -9,8 +9,7 @@ pub(super) struct Arguments {
     /// The task that you hold
     task: String,
     /// What was done, for whoever builds on it; `-` reads standard input
-    #[arg(default_value = "")]
-    output: String,
+    output: Vec<String>,
     /// File that was changed; may be repeated
     #[arg(long, value_name = "PATH")]
     file: Vec<String>,
@@ -26,7 +25,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let output = if arguments.output == "-" { read_input("-") } else { arguments.output };
+    let output = arguments.output.join(" ");
+    let output = if output == "-" { read_input("-") } else { output };
     let task = session.task(&arguments.task)?;
     let result = Params {
         task_id: task.id.to_string(),

@@ -38,7 +38,8 @@ enum Command {
 #[derive(clap::Args)]
 struct Add {
     /// What is to be known; `-` reads standard input
-    text: String,
+    #[arg(required = true)]
+    text: Vec<String>,
     /// Tag of the discovery; may be repeated
     #[arg(long)]
     tag: Vec<String>,
@@ -64,7 +65,8 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
 }
 
 fn add(session: &Session, arguments: Add) -> Outcome {
-    let content = if arguments.text == "-" { read_input("-") } else { arguments.text };
+    let text = arguments.text.join(" ");
+    let content = if text == "-" { read_input("-") } else { text };
     let files = session.project_paths(&arguments.file);
     let task_id = session.task_id(arguments.task.as_deref())?;
     let request = add_discovery::Params {

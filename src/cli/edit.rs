@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::print::{Page, text};
 use super::{Outcome, Session, usage_error};
-use crate::ops::{self, get_task};
+use crate::ops::apply_batch::{self, Item};
+use crate::ops::{self, Operation, get_task};
 use crate::state::task::{Named, Task};
 
 #[derive(clap::Args)]
@@ -15,8 +16,9 @@ use crate::state::task::{Named, Task};
     callboard edit 12 --title 'Parse names' --depends 7 --tag parser\n  \
     callboard edit P1.M2.T3 --no-depends")]
 pub(super) struct Arguments {
-    /// The task
-    task: String,
+    /// The task, or several that are to be changed alike
+    #[arg(required = true)]
+    task: Vec<String>,
     /// New title
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -24,7 +26,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// New priority, from 1 (first) to 10 (last)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::add::priority)]
     priority: Option<i64>,
     /// Wait for this task, too; may be repeated
     #[arg(long, value_name = "TASK", visible_alias = "after")]
@@ -58,21 +60,58 @@ pub(super) struct Arguments {
     estimate: Option<u32>,
 }
 
+/// What is asked for one task.
+struct Wish {
+    task: Named,
+    before: Task,
+    names: Vec<String>,
+    request: Value,
+}
+
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let task = session.task(&arguments.task)?;
+    let tasks = session.tasks(&arguments.task)?;
+    let wishes = tasks.into_iter().map(|task| wish(session, &arguments, task));
+    let wishes = wishes.collect::<anyhow::Result<Vec<_>>>()?;
+    let (reply, tasks) = match wishes.as_slice() {
+        [one] => {
+            let reply = session.call(ops::UpdateTask::NAME, one.request.clone())?;
+            let task = reply["task"].clone();
+            (reply, vec![task])
+        }
+        _ => {
+            let steps = wishes.iter().map(|wish| {
+                let arguments = serde_json::from_value(wish.request.clone())?;
+                Ok(Item { name: ops::UpdateTask::NAME.to_owned(), arguments })
+            });
+            let operations = steps.collect::<serde_json::Result<_>>()?;
+            let batch = apply_batch::Params { operations, ..Default::default() };
+            let reply = session.ask::<ops::ApplyBatch>(&batch)?;
+            let tasks = reply.results.iter().filter_map(|one| one.get("task").cloned()).collect();
+            (reply.into_json(), tasks)
+        }
+    };
+    session.show(&reply, |page| {
+        for (wish, after) in wishes.iter().zip(&tasks) {
+            told(page, &wish.task, &wish.before, after, &wish.names);
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wish(session: &Session, arguments: &Arguments, task: Named) -> anyhow::Result<Wish> {
     let query = get_task::Params { task_id: task.id.to_string(), ..Default::default() };
     let before = session.ask::<ops::GetTask>(&query)?.reply.task.task;
-    let change = change(session, &arguments, &before)?;
-    let names = change.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    let names: Vec<_> = names.map(|(name, _)| name.clone()).collect();
+    let mut request = change(session, arguments, &before)?;
+    if let Some(fields) = request.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    let names: Vec<_> =
+        request.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     if names.is_empty() {
         usage_error("edit what? Give --title, --description, --priority, --depends, --tag, …");
     }
-    let mut request = change;
     request["task_id"] = task.id.as_str().into();
-    let reply = session.call("update_task", request)?;
-    session.show(&reply, |page| told(page, &task, &before, &reply["task"], &names))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Wish { task, before, names, request })
 }
 
 /// The arguments of `update_task`: null for what stays.

@@ -9,7 +9,8 @@ pub(super) struct Arguments {
     /// The task that you hold
     task: String,
     /// What was tried and what happened
-    error: String,
+    #[arg(required = true)]
+    error: Vec<String>,
     /// Fail for good: the task is not tried again
     #[arg(long)]
     permanent: bool,
@@ -22,7 +23,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let task = session.task(&arguments.task)?;
     let failure = Params {
         task_id: task.id.to_string(),
-        error: arguments.error,
+        error: arguments.error.join(" "),
         is_final: arguments.permanent,
         category: arguments.category,
         ..Default::default()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Command, Session, say};
+use super::{Command, Declined, Session, say};
 use crate::Board;
 use crate::board::objection;
 use crate::participant::{self, AgentChoice, BoardError, CallError};
@@ -58,5 +58,31 @@ impl Session {
     /// Why the board in `dir` should not be written to, unless that is allowed.
     pub(super) fn objection_to(&self, dir: &Path) -> Option<String> {
         objection(dir, self.allow_network_filesystem)
+    }
+
+    /// Refuses a list of what is on a board where there is none.
+    pub(super) fn expect_something(&self, command: &Command) -> anyhow::Result<()> {
+        let lists = matches!(
+            command,
+            Command::Tasks(_)
+                | Command::Tree(_)
+                | Command::Agents(_)
+                | Command::Log(_)
+                | Command::History(_)
+                | Command::Results(_)
+                | Command::Report(_)
+                | Command::Undo(_)
+                | Command::Show(_)
+                | Command::Explain(_)
+                | Command::Diff(_)
+                | Command::Answer(_)
+        );
+        if !lists || self.has_board() {
+            return Ok(());
+        }
+        let make = self.wording.of_nobody().command("init GOAL");
+        let why =
+            format!("no board here, in {}; make one with {make}", self.project_root().display());
+        Err(Declined(anyhow::anyhow!(why)).into())
     }
 }

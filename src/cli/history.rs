@@ -81,7 +81,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.show(&reply, |page| {
         events.iter().for_each(|event| watch::line::write_numbered(page, event, &names));
         if events.is_empty() {
-            page.line("nothing");
+            page.line("nothing has happened of that kind");
         }
         if let Some(next) = next.as_u64() {
             page.line(format_args!("there is more: --before {next}"));

@@ -16,7 +16,8 @@ use crate::http::MCP;
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Goal of all work on the board
-    goal: String,
+    #[arg(required = true)]
+    goal: Vec<String>,
     /// File with the master plan; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     plan: Option<String>,
@@ -29,11 +30,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let plan = arguments.plan.as_deref().map(read_input);
-    let mut asked = json!({"goal": arguments.goal, "master_plan": plan});
+    let goal = arguments.goal.join(" ");
+    let mut asked = json!({"goal": goal, "master_plan": plan});
     if arguments.replace_goal {
         asked["replace_goal"] = true.into();
     } else {
-        refuse_other_goal(session, arguments.goal.trim())?;
+        refuse_other_goal(session, goal.trim())?;
     }
     let reply = session.call("init_coordination", asked)?;
     let (board, connect) = match (&session.server, &session.dir_given) {

@@ -11,8 +11,8 @@ use crate::state::task::{Named, Task, TaskStatus};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The task; without it, every task that the agent of --agent holds
-    task: Option<String>,
+    /// Tasks; without any, every task that the agent of --agent holds
+    task: Vec<String>,
     /// Release every task that any agent holds
     #[arg(long, conflicts_with = "task")]
     all: bool,
@@ -22,13 +22,16 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    if let Some(given) = arguments.task {
-        let task = session.task(&given)?;
+    if let [given] = arguments.task.as_slice() {
+        let task = session.task(given)?;
         let task_id = task.id.to_string();
         let params = Params { task_id, reason: arguments.reason, ..Default::default() };
         let reply = session.ask::<ops::ReleaseTask>(&params)?;
         session.show(reply.json(), |page| page.line(format_args!("{} {task}", became(&reply))))?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if !arguments.task.is_empty() {
+        return several(session, &arguments);
     }
     let holder = match (arguments.all, session.agent.as_deref()) {
         (true, _) => None,
@@ -36,6 +39,25 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         (false, None) => usage_error("release what? Name a task, an agent with --agent, or --all"),
     };
     release_held(session, holder, arguments.reason.as_deref())
+}
+
+/// Releases all of these tasks, or none.
+fn several(session: &Session, arguments: &Arguments) -> Outcome {
+    let tasks = session.tasks(&arguments.task)?;
+    let release = |task: &Named| {
+        let (task_id, reason) = (task.id.to_string(), arguments.reason.clone());
+        step::<ops::ReleaseTask>(&Params { task_id, reason, ..Default::default() })
+    };
+    let operations = tasks.iter().map(release).collect::<Result<_, _>>()?;
+    let batch = apply_batch::Params { operations, ..Default::default() };
+    let reply = session.ask::<ops::ApplyBatch>(&batch)?;
+    let became_of = results::<ops::ReleaseTask>(&reply)?;
+    session.show(reply.json(), |page| {
+        for (reply, task) in became_of.iter().zip(&tasks) {
+            page.line(format_args!("{} {task}", became(reply)));
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What has become of a task: one whose agent was asked to stop does not go back to the queue.

@@ -168,5 +168,6 @@ pub(super) fn say(text: &str) {
 
 /// Exits with a usage error that clap could not detect.
 pub(super) fn usage_error(message: impl std::fmt::Display) -> ! {
-    exit_with(&parser().error(ErrorKind::ValueValidation, message))
+    let error = clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n"));
+    exit_with(&error.with_cmd(&parser()))
 }

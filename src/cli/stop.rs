@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::{Outcome, Session};
+use super::{Outcome, Session, agents, say};
 use crate::ops;
 use crate::ops::stop_agent::Params;
 
@@ -13,9 +13,9 @@ use crate::ops::stop_agent::Params;
     The agent hears it with its next call, and its hooks refuse to change files. It gets no task\n\
     until `callboard resume AGENT`.")]
 pub(super) struct Arguments {
-    /// The agent
+    /// The agent; without it, the agents are listed
     #[arg(value_name = "AGENT")]
-    who: String,
+    who: Option<String>,
     /// Why, as the agent is told
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -25,8 +25,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let Arguments { who: agent, reason, now } = arguments;
+    let Arguments { who, reason, now } = arguments;
     session.keep_board()?;
+    let Some(who) = who else { return listed(session) };
+    let agent = session.agent_named(&who, "stop")?;
     let held = session.held_by(&agent)?;
     let params = Params { agent, reason, now, ..Default::default() };
     let reply = session.ask::<ops::StopAgent>(&params)?;
@@ -49,4 +51,14 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         page.line(format_args!("{resume} lets it go on"));
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which agents could be stopped.
+fn listed(session: &Session) -> Outcome {
+    let done = agents::run(session, &agents::Arguments::default())?;
+    if !session.json {
+        let stop = session.wording.command("stop AGENT");
+        say(&format!("nothing has changed; {stop} asks one of them to stop"));
+    }
+    Ok(done)
 }

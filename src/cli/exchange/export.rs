@@ -19,8 +19,8 @@ const EXAMPLES: &str = "Examples:\n  \
 #[derive(clap::Args)]
 #[command(after_help = with_formats(EXAMPLES, |format| format.write.is_some()))]
 pub(crate) struct Arguments {
-    /// Format to write
-    format: String,
+    /// Format to write; without it, the formats are listed
+    format: Option<String>,
     /// File, or directory of a project; `-` is standard output [default: -]
     #[arg(value_name = "PATH|-")]
     path: Option<String>,
@@ -32,8 +32,17 @@ pub(crate) struct Arguments {
     force: bool,
 }
 
+/// Says which formats there are.
+fn formats(session: &Session) -> Outcome {
+    let text = with_formats(EXAMPLES, |format| format.write.is_some());
+    let names: Vec<_> = super::formats_written().into_iter().map(|(name, _)| name).collect();
+    session.show(&json!({"formats": names}), |page| page.line(&text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Arguments { format, path, plan: of_plan, force } = arguments;
+    let Some(format) = format else { return formats(session) };
     let (made, is_one_file) = match known(&format, |format| format.write.is_some()) {
         None => {
             let name = if format == "json" { "plan.json" } else { "PLAN.md" };
@@ -80,7 +89,10 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
 
 /// Writes the board in a format to standard output.
 pub(crate) fn to_output(session: &Session, format: &str) -> Outcome {
-    run(session, Arguments { format: format.to_owned(), path: None, plan: None, force: false })
+    run(
+        session,
+        Arguments { format: Some(format.to_owned()), path: None, plan: None, force: false },
+    )
 }
 
 /// The path without `..`, which leads to the parent of what a symbolic link points to.

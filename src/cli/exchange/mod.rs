@@ -85,6 +85,14 @@ pub(super) fn with_formats(text: &str, fits: fn(&Format) -> bool) -> String {
     with_formats_of(text, &plans, fits)
 }
 
+/// The formats that are written, each with what has it.
+pub(super) fn formats_written() -> Vec<(String, String)> {
+    let plans = PLANS.map(|name| (name, "a plan in a form of callboard's own"));
+    let others = FORMATS.iter().filter(|format| format.write.is_some());
+    let all = plans.into_iter().chain(others.map(|format| (format.name, format.what)));
+    all.map(|(name, what)| (name.to_owned(), what.to_owned())).collect()
+}
+
 /// The same, with these beside the formats of other tools.
 fn with_formats_of(text: &str, plans: &[(&str, &str)], fits: fn(&Format) -> bool) -> String {
     let others =
