@@ -4,7 +4,8 @@ use super::print::{Tone, listed};
 use super::show::risen;
 use super::{Outcome, Session};
 use crate::ops;
-use crate::ops::explain_task::Params;
+use crate::ops::explain_task::{Other, Params, Reason};
+use crate::state::id::AgentId;
 use crate::state::task::TaskStatus;
 
 #[derive(clap::Args)]
@@ -28,7 +29,10 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
             other => other.as_str(),
         };
         page.marked(word, Tone::of(reply.status), format_args!("{name}{task}"));
-        for reason in &reply.reasons {
+        // That no agent has room says nothing of a task that waits for something else.
+        let is_of_agents = |reason: &&Reason| reason.why.contains("see others");
+        let is_only = reply.reasons.iter().all(|reason| is_of_agents(&reason));
+        for reason in reply.reasons.iter().filter(|reason| is_only || !is_of_agents(reason)) {
             let why = page.in_local_time(&wording.in_commands(&reason.why));
             page.marked("not claimable:", Tone::Bad, why);
             page.line(format_args!("  {}", wording.in_commands(&reason.next)));
@@ -38,9 +42,11 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
         page.field("priority", risen(reply.priority, reply.effective_priority));
         page.field("could be taken by", listed(&reply.agents));
-        for other in &reply.others {
-            let why = session.numbered(&other.why);
-            page.field("not by", format_args!("{}: {why}", other.agent));
+        if is_only && reply.status == TaskStatus::Available {
+            for (why, agents) in by_reason(&reply.others) {
+                let why = session.numbered(why);
+                page.field("not by", format_args!("{}: {why}", listed(&agents)));
+            }
         }
         if let Some(last) = &reply.last_change {
             let at = page.when(last.at);
@@ -49,4 +55,17 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Agents by what keeps them from it; what each of them holds is left out where several have no room.
+fn by_reason(others: &[Other]) -> Vec<(&str, Vec<&AgentId>)> {
+    let mut found: Vec<(&str, Vec<&AgentId>)> = Vec::new();
+    for other in others {
+        let why = other.why.split_once(": ").map_or(other.why.as_str(), |(why, _)| why);
+        match found.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, agents)) => agents.push(&other.agent),
+            None => found.push((why, vec![&other.agent])),
+        }
+    }
+    found
 }

@@ -120,7 +120,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("connect", &["connect claude", "connect claude --hooks"]),
     ("completions", &["completions bash", "completions zsh"]),
     ("uninstall", &["uninstall --dry-run", "uninstall"]),
-    ("man", &["man", "man --out man1"]),
+    ("man", &["man", "man tasks", "man --out man1"]),
 ];
 
 /// Lays out the help of `command`, which is `callboard` with all its commands.

@@ -1,20 +1,23 @@
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use fs_err as fs;
 
-use super::Outcome;
 use super::help::{GROUPS, NAMES};
+use super::{Outcome, say, usage_error};
 use crate::http::TOKEN_FILE;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
+    /// The command whose page is shown, such as `tasks` or `plan import` [default: callboard itself]
+    #[arg(value_name = "COMMAND")]
+    of: Vec<String>,
     /// Write one page for `callboard` and one for each command into this directory, instead of
     /// printing one
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "of")]
     out: Option<PathBuf>,
 }
 
@@ -136,7 +139,17 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
     let mut command = super::command().disable_help_subcommand(true);
     command.build();
     match &arguments.out {
-        None => io::stdout().lock().write_all(&page(&command)?)?,
+        None => {
+            let name = arguments.of.join(" ");
+            let found =
+                arguments.of.iter().try_fold(&command, |found, name| found.find_subcommand(name));
+            let Some(found) = found else {
+                usage_error(format!(
+                    "there is no command `{name}`; `callboard help` lists those there are"
+                ))
+            };
+            shown(&page(found)?)?;
+        }
         Some(dir) => {
             fs::create_dir_all(dir)?;
             for command in pages(&command) {
@@ -145,6 +158,27 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the page, or lets `man` show it on a terminal.
+fn shown(page: &[u8]) -> anyhow::Result<()> {
+    if !io::stdout().is_terminal() {
+        return Ok(io::stdout().lock().write_all(page)?);
+    }
+    let started = Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).spawn();
+    let Ok(mut man) = started else {
+        say(
+            "callboard: there is no program `man` here to show the page with; `callboard help` and \
+             `callboard help COMMAND` say the same, and `callboard man > callboard.1` keeps the page",
+        );
+        return Ok(());
+    };
+    if let Some(mut input) = man.stdin.take() {
+        // The reader may have seen enough.
+        _ = input.write_all(page);
+    }
+    man.wait()?;
+    Ok(())
 }
 
 /// The command and all subcommands below it.

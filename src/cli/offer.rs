@@ -8,12 +8,16 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use super::line::whole;
-use super::print::{harmless, headline};
-use super::{Outcome, Session};
-use crate::ops::get_all_tasks::{Listed, Params};
-use crate::ops::{self, Sort, get_agents};
-use crate::state::task::Named;
+use super::print::{harmless, headline, text};
+use super::tasks::every_brief;
+use super::{Outcome, Session, exchange, messages};
+use crate::ops::get_all_tasks::Params;
+use crate::ops::{self, get_agents};
+use crate::state::guard::HUMAN;
+use crate::state::task::{Named, TaskStatus};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -27,25 +31,40 @@ pub(super) struct Arguments {
 /// Most candidates that are offered.
 const OFFERED: u32 = 200;
 
+/// What an argument names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Task,
     Agent,
     Either,
+    Question,
+    Event,
+    Format,
 }
 
 pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     let words = arguments.words.get(1..).unwrap_or_default();
     let (typed, before) =
         words.split_last().map_or(("", words), |(last, all)| (last.as_str(), all));
-    let Some(kind) = wanted(&whole(), before, typed) else { return Ok(ExitCode::SUCCESS) };
+    let root = whole();
+    let Some(kind) = wanted(&root, before, typed) else { return Ok(ExitCode::SUCCESS) };
     let mut offers = Vec::new();
-    if kind != Kind::Agent {
-        offers.extend(tasks(session, typed).unwrap_or_default());
+    if matches!(kind, Kind::Task | Kind::Either) {
+        offers.extend(tasks(session, typed, of_command(&root, before)).unwrap_or_default());
     }
-    if kind != Kind::Task {
+    if matches!(kind, Kind::Agent | Kind::Either) {
         offers.extend(agents(session, typed).unwrap_or_default());
     }
+    let others = match kind {
+        Kind::Question => questions(session),
+        Kind::Event => events(session),
+        Kind::Format => Ok(exchange::formats_written()),
+        Kind::Task | Kind::Agent | Kind::Either => Ok(Vec::new()),
+    };
+    let others = others.unwrap_or_default().into_iter();
+    offers.extend(
+        others.filter(|(value, _)| value.to_lowercase().starts_with(&typed.to_lowercase())),
+    );
     let mut out = io::stdout().lock();
     for (value, beside) in offers {
         let line = match arguments.shell.as_str() {
@@ -103,12 +122,20 @@ fn wanted(root: &clap::Command, before: &[String], typed: &str) -> Option<Kind> 
     kind(awaited.or_else(there)?)
 }
 
-fn kind(argument: &clap::Arg) -> Option<Kind> {
+/// Which things of the board the argument names.
+pub(super) fn kind(argument: &clap::Arg) -> Option<Kind> {
     if argument.get_id() == "agent" {
         return Some(Kind::Agent);
     }
     let names = argument.get_value_names()?.first()?.as_str();
     let has = |name: &str| names.split('|').any(|one| one == name);
+    let has_other =
+        [("[Q3] TEXT", Kind::Question), ("EVENT", Kind::Event), ("FORMAT", Kind::Format)]
+            .into_iter()
+            .find(|(name, _)| names == *name);
+    if let Some((_, kind)) = has_other {
+        return Some(kind);
+    }
     match (has("TASK"), has("AGENT")) {
         (true, true) => Some(Kind::Either),
         (true, false) => Some(Kind::Task),
@@ -117,20 +144,34 @@ fn kind(argument: &clap::Arg) -> Option<Kind> {
     }
 }
 
-/// Tasks whose number or id begins with `typed`, the one changed last first.
-fn tasks(session: &Session, typed: &str) -> anyhow::Result<Vec<(String, String)>> {
-    let limit = std::num::NonZeroU32::new(crate::state::limit::PAGE.max as u32);
-    let query =
-        Params { brief: true, sort: Sort::Changed, descending: true, limit, ..Default::default() };
-    let reply = session.ask::<ops::GetAllTasks>(&query)?.reply;
-    let named = reply.tasks.iter().filter_map(|listed| match &**listed {
-        Listed::Brief(task) => Some(Named {
-            id: task.id.clone(),
-            number: task.number,
-            title: format!("{} ({})", headline(&harmless(&task.title)), task.status),
-            status: Some(task.status),
-        }),
-        Listed::Whole(_) => None,
+/// The statuses of the tasks that the command is for; none if it is for all.
+fn of_command(root: &clap::Command, before: &[String]) -> &'static [TaskStatus] {
+    let mut names = before.iter().filter_map(|word| root.find_subcommand(word));
+    match names.next().map_or("", clap::Command::get_name) {
+        "approve" | "reject" => &[TaskStatus::Review],
+        "retry" => &[TaskStatus::Failed, TaskStatus::Cancelled],
+        "release" | "complete" | "fail" => &[TaskStatus::Claimed, TaskStatus::InProgress],
+        "claim" | "assign" => &[TaskStatus::Available],
+        _ => &[],
+    }
+}
+
+/// Tasks whose number or id begins with `typed`: those that are not finished first, by number.
+fn tasks(
+    session: &Session,
+    typed: &str,
+    statuses: &[TaskStatus],
+) -> anyhow::Result<Vec<(String, String)>> {
+    let mut briefs =
+        every_brief(session, Params { statuses: statuses.to_vec(), ..Default::default() })?;
+    // A filter by status takes results in review for work in progress.
+    briefs.retain(|task| statuses.is_empty() || statuses.contains(&task.status));
+    briefs.sort_by_key(|task| (!task.status.is_unfinished(), task.number));
+    let named = briefs.iter().map(|task| Named {
+        id: task.id.clone(),
+        number: task.number,
+        title: format!("{} ({})", headline(&harmless(&task.title)), task.standing().word()),
+        status: Some(task.status),
     });
     let offered = named.filter_map(|task| {
         let value =
@@ -138,6 +179,24 @@ fn tasks(session: &Session, typed: &str) -> anyhow::Result<Vec<(String, String)>
         Some((value?, task.title))
     });
     Ok(offered.take(OFFERED as usize).collect())
+}
+
+/// The questions that wait for an answer.
+fn questions(session: &Session) -> anyhow::Result<Vec<(String, String)>> {
+    let open = messages::open_questions(session)?.into_iter();
+    let named = open.filter_map(|one| Some((one.question?, headline(&harmless(&one.text)))));
+    Ok(named.collect())
+}
+
+/// The last events that a person caused, newest first.
+fn events(session: &Session) -> anyhow::Result<Vec<(String, String)>> {
+    let reply = session.call("get_history", json!({"agent": HUMAN, "limit": 20}))?;
+    let own = session.own_actors();
+    let events = reply["events"].as_array().into_iter().flatten();
+    let caused = events.filter(|event| own.iter().any(|own| event["actor"] == own.as_str()));
+    let named =
+        caused.map(|event| (event["seq"].to_string(), text(&event["kind"]).replace('_', " ")));
+    Ok(named.collect())
 }
 
 fn agents(session: &Session, typed: &str) -> anyhow::Result<Vec<(String, String)>> {
@@ -160,7 +219,11 @@ mod tests {
         for (line, expected) in [
             ("show |", Some(Kind::Task)),
             ("show 1|", Some(Kind::Task)),
-            ("show 1 |", None),
+            ("show 1 |", Some(Kind::Task)),
+            ("answer |", Some(Kind::Question)),
+            ("undo |", Some(Kind::Event)),
+            ("export |", Some(Kind::Format)),
+            ("history --since 2h |", None),
             ("retry 1 |", Some(Kind::Task)),
             ("assign |", Some(Kind::Task)),
             ("assign 1 |", Some(Kind::Agent)),

@@ -22,6 +22,9 @@ const HEADLINE: usize = 80;
 const LONGEST: usize = 1_000;
 /// Least width of a table's last column, in characters, however narrow the terminal is.
 const LAST: u16 = 12;
+/// Columns of tables that are left out where the terminal is too narrow for all, the first first.
+const LEFT_OUT: [&str; 8] =
+    ["role", "failed", "done", "last sign", "prio", "for", "waited", "tries"];
 
 /// Output for people, composed completely before anything is written.
 pub(super) struct Page {
@@ -100,8 +103,9 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Adds rows under a header. Cells hold one line each. Only the last column is cut to the width
-    /// of the terminal, so that ids in the others stay whole.
+    /// Adds rows under a header. Cells hold one line each. The last column is cut to the width of
+    /// the terminal, so that ids in the others stay whole; of the others, some are left out where
+    /// it is too narrow for them.
     pub(super) fn table<const N: usize>(
         &mut self,
         header: [&str; N],
@@ -120,19 +124,28 @@ impl Page {
         } else {
             table.force_no_tty();
         }
-        table.set_header(header.map(|name| Cell::new(name.to_uppercase())));
-        table.add_rows(rows.map(|cells| {
-            let cells = cells.into_iter().enumerate();
-            Row::from(cells.map(|(column, cell)| cell.cell(column + 1 == N)).collect::<Vec<_>>())
+        let rows: Vec<_> = rows.collect();
+        let kept = kept(&header, &rows, width);
+        let count = kept.iter().filter(|kept| **kept).count();
+        let names = header.iter().zip(&kept).filter(|(_, kept)| **kept);
+        table.set_header(names.map(|(name, _)| Cell::new(name.to_uppercase())));
+        table.add_rows(rows.into_iter().map(|cells| {
+            let cells = cells.into_iter().zip(&kept).filter(|(_, kept)| **kept).enumerate();
+            let cells = cells.map(|(column, (cell, _))| cell.cell(column + 1 == count));
+            Row::from(cells.collect::<Vec<_>>())
         }));
         table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 2)));
         if let Some(width) = width {
             table.row_iter_mut().for_each(|row| _ = row.max_height(1));
-            let taken: u16 =
-                table.column_max_content_widths().iter().take(N - 1).map(|taken| taken + 2).sum();
+            let taken: u16 = table
+                .column_max_content_widths()
+                .iter()
+                .take(count - 1)
+                .map(|taken| taken + 2)
+                .sum();
             // The width includes padding, which is not printed.
             let left = Width::Fixed(width.saturating_sub(taken).max(LAST) + 2);
-            if let Some(last) = table.column_mut(N - 1) {
+            if let Some(last) = table.column_mut(count - 1) {
                 last.set_constraint(ColumnConstraint::UpperBoundary(left));
             }
         }
@@ -311,6 +324,28 @@ impl<T: fmt::Display> From<T> for Column {
     fn from(text: T) -> Self {
         Self::toned(text, Tone::Plain)
     }
+}
+
+/// Which columns of a table a terminal of this width has room for.
+fn kept<const N: usize>(header: &[&str; N], rows: &[[Column; N]], width: Option<u16>) -> [bool; N] {
+    let mut kept = [true; N];
+    let Some(width) = width else { return kept };
+    let width_of = |column: usize| {
+        let cells = rows.iter().map(|cells| columns::width(&first_line(&cells[column].0)));
+        cells.chain([header[column].len()]).max().unwrap_or_default() + 2
+    };
+    let widths: Vec<usize> = (0..N.saturating_sub(1)).map(width_of).collect();
+    let mut taken: usize = widths.iter().sum();
+    for name in LEFT_OUT {
+        if taken + usize::from(LAST) <= usize::from(width) {
+            break;
+        }
+        if let Some(column) = header[..widths.len()].iter().position(|one| *one == name) {
+            kept[column] = false;
+            taken -= widths[column];
+        }
+    }
+    kept
 }
 
 fn first_line(text: &str) -> String {

@@ -1,6 +1,7 @@
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::print::{Column, Page, or_empty};
 use super::{Outcome, Session, exchange, of_word, snapshot, tree, usage_error};
@@ -17,11 +18,10 @@ use crate::view::Numbers;
     callboard tasks --status failed --status cancelled --changed-since 2h\n  \
     callboard tasks --of claude-1 --search 'parser error' --json")]
 pub(super) struct Arguments {
-    /// List only tasks with this status; may be repeated
-    #[arg(long, value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::as_str))
-            .try_map(of_word::<TaskStatus>))]
-    status: Vec<TaskStatus>,
+    /// List only tasks with this status, as it is shown; may be repeated
+    #[arg(long, value_delimiter = ',', ignore_case = true,
+        value_parser = PossibleValuesParser::new(words_of_status()).map(|word| Shown::of(&word)))]
+    status: Vec<Shown>,
     /// List only tasks that can be claimed now; with --blocked or --waiting those, too
     #[arg(long)]
     ready: bool,
@@ -66,6 +66,9 @@ pub(super) struct Arguments {
     /// Turn the order round
     #[arg(long)]
     reverse: bool,
+    /// List at most N
+    #[arg(long, value_name = "N", value_parser = super::page_size(), conflicts_with_all = ["tree", "graph"])]
+    limit: Option<NonZeroU32>,
     /// Lists are complete without it, too
     #[arg(long, hide = true)]
     all: bool,
@@ -116,18 +119,86 @@ pub(super) fn time(option: &str, given: Option<&str>, now: Timestamp) -> Option<
     }))
 }
 
+/// What --status says: statuses of the board, or a word of how an open task stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown {
+    Ready,
+    Blocked,
+    Waiting,
+    Are(&'static [TaskStatus]),
+}
+
+/// Words of --status, each with those that mean the same in other tools.
+const STATUSES: [(&str, &[&str], Shown); 14] = {
+    use TaskStatus::{Available, Cancelled, Claimed, Done, Failed, InProgress, Obsolete, Review};
+    [
+        ("ready", &["claimable", "free", "next"], Shown::Ready),
+        ("blocked", &["stalled"], Shown::Blocked),
+        ("waiting", &["delayed", "scheduled"], Shown::Waiting),
+        (
+            "open",
+            &["unfinished", "pending", "incomplete", "unresolved", "not-done", "remaining"],
+            Shown::Are(&[Available, Claimed, InProgress, Review]),
+        ),
+        ("available", &["todo", "to-do", "backlog", "new", "unclaimed"], Shown::Are(&[Available])),
+        ("claimed", &["taken"], Shown::Are(&[Claimed])),
+        ("in_progress", &["in-progress", "inprogress", "started"], Shown::Are(&[InProgress])),
+        (
+            "doing",
+            &["wip", "running", "working", "in-work", "active", "ongoing", "current", "held"],
+            Shown::Are(&[Claimed, InProgress]),
+        ),
+        ("review", &["in-review", "in_review", "reviewing"], Shown::Are(&[Review])),
+        (
+            "done",
+            &["closed", "completed", "complete", "finished", "resolved", "merged", "success"],
+            Shown::Are(&[Done]),
+        ),
+        ("failed", &["failure", "error", "failing", "broken"], Shown::Are(&[Failed])),
+        ("cancelled", &["canceled", "dropped", "wontfix", "abandoned"], Shown::Are(&[Cancelled])),
+        ("obsolete", &["superseded", "outdated"], Shown::Are(&[Obsolete])),
+        ("ended", &["over"], Shown::Are(&[Done, Failed, Cancelled, Obsolete])),
+    ]
+};
+
+fn words_of_status() -> [PossibleValue; STATUSES.len()] {
+    STATUSES.map(|(word, others, _)| PossibleValue::new(word).aliases(others.iter().copied()))
+}
+
+/// Whether --status takes the word.
+pub(super) fn is_status(word: &str) -> bool {
+    words_of_status().iter().any(|value| value.matches(word, true))
+}
+
+impl Shown {
+    fn of(word: &str) -> Self {
+        let known = STATUSES.into_iter().zip(words_of_status());
+        let mut found = known.filter(|(_, value)| value.matches(word, true));
+        found.next().map_or(Self::Are(&[]), |((.., shown), _)| shown)
+    }
+}
+
 fn query(arguments: &Arguments, now: Timestamp) -> Params {
     let (min_priority, max_priority) = arguments.priority.unzip();
+    let failed = arguments.failed.then_some(Shown::Are(&[TaskStatus::Failed]));
+    let wanted: Vec<_> = arguments.status.iter().cloned().chain(failed).collect();
+    let is = |shown: &Shown| wanted.contains(shown);
+    let statuses: Vec<TaskStatus> = wanted
+        .iter()
+        .flat_map(|shown| if let Shown::Are(all) = shown { *all } else { &[] })
+        .copied()
+        .collect();
+    if !statuses.is_empty() && (is(&Shown::Ready) || is(&Shown::Blocked) || is(&Shown::Waiting)) {
+        usage_error(
+            "ready, blocked and waiting are said of available tasks: leave the other words of \
+             --status out",
+        );
+    }
     Params {
-        statuses: if arguments.failed {
-            vec![TaskStatus::Failed]
-        } else {
-            arguments.status.clone()
-        },
-        ready: arguments.ready,
-        blocked: arguments.blocked,
-        waiting: arguments.waiting,
-        agent: arguments.of.clone(),
+        statuses,
+        ready: arguments.ready || is(&Shown::Ready),
+        blocked: arguments.blocked || is(&Shown::Blocked),
+        waiting: arguments.waiting || is(&Shown::Waiting),
         tags: arguments.tag.clone(),
         text: arguments.search.clone(),
         min_priority,
@@ -149,14 +220,19 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         return tree::show(session, arguments.scope);
     }
     let parent = session.task_id(arguments.parent.as_deref())?;
-    let query = Params { parent, ..query(&arguments, board_time(session.dir())) };
+    let now = board_time(session.dir());
+    let agent = session.agents_named(arguments.of.as_slice(), "tasks --of")?.pop();
+    let query = Params { parent, agent, limit: arguments.limit, ..query(&arguments, now) };
+    // A page, if one was asked for, else all of them.
+    let ask = |query: &Params| match arguments.limit {
+        Some(_) => session.ask::<ops::GetAllTasks>(query),
+        None => session.every_page::<ops::GetAllTasks>("tasks", query),
+    };
     if session.json {
-        let reply = session.every_page::<ops::GetAllTasks>("tasks", &query)?;
-        session.show(reply.json(), |_| ())?;
+        session.show(ask(&query)?.json(), |_| ())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reply =
-        session.every_page::<ops::GetAllTasks>("tasks", &Params { brief: true, ..query })?;
+    let reply = ask(&Params { brief: true, ..query })?;
     let briefs: Vec<&Brief> = reply.tasks.iter().filter_map(|task| task.brief()).collect();
     let numbers = numbers_around(session, &briefs)?;
     session.show(reply.json(), |page| {

@@ -33,6 +33,17 @@ impl Standing {
         }
     }
 
+    /// The word that every list shows for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Blocked(_) => "blocked",
+            Self::Waiting(_) => "waiting",
+            Self::Open => "open",
+            Self::Is(status) => status.as_str(),
+        }
+    }
+
     pub fn words(&self, clock: impl Fn(Timestamp) -> String, numbers: &Numbers) -> String {
         match self {
             Self::Ready => "ready".to_owned(),
