@@ -58,6 +58,7 @@
 // | who may connect over HTTP, and where | `http`: `gate` (host, origin, token, form, size), `token`, `listener` (addresses) |
 // | what a person sees and does in a browser | `web`: `mod` (addresses), `login` and `site` (who gets in, and where), `entrance` (headers), `shell` and `pages` (what is shown), `live` (what changes in open pages) |
 // | what a person types | `cli`: one file per command; `line` (options and the list of commands), `session` (board and printing), `report` (errors, exit codes); `print` and `wording` for what all of them say |
+// | what is understood of a line that is guessed | `cli::guess`: `table` (words), `options`; `cli::meant` for names of tasks and agents |
 // | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |
 // | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
 // | how `callboard work` runs commands | `cli::work`: `enlist` (its agents), `worker` (the loop), `ledger` (what is kept), `child` and `cli`'s `supervise` (processes) |

@@ -22,6 +22,7 @@ mod faults;
 mod figures;
 mod generated;
 mod growth;
+mod guesses;
 mod harness;
 mod health;
 mod hierarchy;

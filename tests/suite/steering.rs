@@ -107,11 +107,10 @@ fn names_that_mean_several_tasks_or_none_are_refused() {
 fn a_wrong_word_names_the_right_command() {
     let board = board();
     for (words, meant) in [
-        (&["rm", "1"][..], "`callboard cancel TASK`"),
-        (&["kill", "bob"], "`callboard stop AGENT`"),
-        (&["prio", "1", "2"], "`callboard edit TASK --priority 1`"),
-        (&["TODO"], "`callboard tasks --ready`"),
-        (&["restart", "1"], "`callboard retry TASK`"),
+        (&["rm", "1"][..], "`callboard cancel 1`"),
+        (&["kill", "bob"], "`callboard stop bob --now`"),
+        (&["prio", "1", "2"], "`callboard edit 1 --priority 1`"),
+        (&["restart", "1"], "`callboard retry 1`"),
     ] {
         fails(&board, words, USAGE, &[meant]);
         let refused = run(&board, &[&["--json"], words].concat());
@@ -251,14 +250,15 @@ fn shells_are_offered_tasks_with_titles_and_agents() {
     let offered = |shell: &str, words: &[&str]| {
         says(&board, &[&["__complete", shell, "callboard"], words].concat())
     };
-    let tasks = "3\tFix the parser (available)\n2\tWrite the AST (claimed)\n1\tWrite the lexer (available)\n";
+    let tasks =
+        "3\tFix the parser (ready)\n2\tWrite the AST (claimed)\n1\tWrite the lexer (ready)\n";
     let sorted = |text: &str| {
         let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
         lines.sort();
         lines
     };
     assert_eq!(sorted(&offered("bash", &["show", ""])), sorted(tasks));
-    assert_eq!(offered("zsh", &["show", "pars"]), "parser:Fix the parser (available)\n");
+    assert_eq!(offered("zsh", &["show", "pars"]), "parser:Fix the parser (ready)\n");
     contains(&offered("fish", &["stop", ""]), &["bob\tworker, holds task-7f3kab"]);
     contains(&offered("bash", &["--agent", "b"]), &["bob\t"]);
     assert_eq!(offered("bash", &["show", "--"]), "");
