@@ -11,8 +11,9 @@ use crate::ops::get_board;
 use crate::ops::get_task::{Params, Reply};
 use crate::state::id::TaskId;
 use crate::state::message::Message;
-use crate::state::task::{Attempt, Context, Task, TaskResult};
+use crate::state::task::{Attempt, Context, Task, TaskResult, TaskStatus};
 use crate::state::time::Timestamp;
+use crate::view::Standing;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -94,14 +95,10 @@ pub(super) fn write(page: &mut Page, reply: &Reply, names: &HashMap<TaskId, Stri
 
 fn summary(page: &mut Page, reply: &Reply, task: &Task, names: &HashMap<TaskId, String>) {
     let name = |id: &TaskId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
-    let is = match (reply.retired, reply.ready) {
-        (true, _) => ", retired",
-        (_, true) => ", ready",
-        _ => "",
-    };
+    let is = if reply.retired { ", retired" } else { "" };
     let number = task.number.map(|number| format!("#{number} ")).unwrap_or_default();
     let told = format_args!("{number}{}{is}", task.id);
-    page.marked(task.status.as_str(), Tone::of(task.status), told);
+    page.marked(word(reply), Tone::of(task.status), told);
     page.field("title", task.title.as_deref().unwrap_or_default());
     page.field("description", &task.description);
     page.field("priority", risen(task.priority, reply.effective_priority));
@@ -135,6 +132,22 @@ fn summary(page: &mut Page, reply: &Reply, task: &Task, names: &HashMap<TaskId, 
             "stop requested",
             format_args!("{when} {}", stop.reason.as_deref().unwrap_or_default()),
         );
+    }
+}
+
+/// How the task stands, in the word that lists have for it.
+fn word(reply: &Reply) -> &'static str {
+    let task = &reply.task.task;
+    match task.status {
+        TaskStatus::Available if reply.ready => Standing::Ready.word(),
+        TaskStatus::Available if !reply.waits_for.is_empty() => {
+            Standing::Blocked(Vec::new()).word()
+        }
+        TaskStatus::Available => match task.not_before {
+            Some(until) => Standing::Waiting(until).word(),
+            None => Standing::Open.word(),
+        },
+        status => status.as_str(),
     }
 }
 

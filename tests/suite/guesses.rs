@@ -252,7 +252,7 @@ log me => log human
 const NAMED: &str = "
 rm 1 => cancel 1
 delete 1 => cancel 1
-remove 1 => cancel 1
+remove 1 2 => cancel 1 2
 task delete 1 => cancel 1
 tasks rm 1 => cancel 1
 del 1 -f => cancel 1
@@ -679,6 +679,10 @@ fn several_tasks_are_taken_at_once() {
     let (code, out, err) = run(&board, "edit 2,5 --tag late");
     assert_eq!(code, Some(0), "{out}{err}");
     let (_, out, _) = run(&board, "tasks --tag late");
+    assert!(out.contains("#2") && out.contains("#5"), "{out}");
+    let (code, out, err) = run(&board, "cancel 2,5");
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (_, out, _) = run(&board, "tasks --cancelled");
     assert!(out.contains("#2") && out.contains("#5"), "{out}");
     let (code, out, err) = run(&board, "release 1 2");
     assert!(code == Some(1), "all or none: {out}{err}");
