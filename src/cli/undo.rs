@@ -71,9 +71,10 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     };
     if arguments.dry_run {
         let preview = runtime.block_on(Preview::of(&board, seq))?;
+        let left: Vec<_> = preview.left.iter().map(|one| session.numbered(one)).collect();
         session.show(&preview.reply, |page| {
             page.line("would take back:");
-            write(page, preview.events.iter(), &preview.names, &preview.left);
+            write(page, preview.events.iter(), &preview.names, &left);
         })?;
         return Ok(ExitCode::SUCCESS);
     }

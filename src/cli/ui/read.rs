@@ -17,8 +17,8 @@ use crate::cli::{diff, show, story, watch};
 use crate::git::change::Diff;
 use crate::ops::get_all_tasks::Brief;
 use crate::ops::{
-    ExportPlan, GetAgents, GetAllTasks, GetBoard, GetHistory, GetTask, ListPlans, Operation,
-    get_agents, get_task,
+    ExportPlan, FindTasks, GetAgents, GetAllTasks, GetBoard, GetHistory, GetTask, ListPlans,
+    Operation, find_tasks, get_agents, get_task,
 };
 use crate::participant::board_time;
 use crate::state::guard::HUMAN;
@@ -37,6 +37,8 @@ const ROWS: usize = 200;
 /// Events on their own view, and on the page of a task or an agent.
 const EVENTS: usize = 200;
 const OF_ONE: usize = 50;
+/// Most tasks whose numbers are looked up for one page.
+const NUMBERED: usize = 10;
 /// Most pages of events among which a message is looked for.
 const MESSAGE_PAGES: usize = 20;
 
@@ -251,13 +253,22 @@ impl Reader {
             Err(error) => return Ok(alone(self.there.session.told(&error))),
         };
         let mut page = self.page();
-        show::write(&mut page, &reply, &HashMap::new());
+        show::write(&mut page, &reply, &self.called(&reply.task.task.dependencies).await);
         page.line("\nlog");
         let mut lines = page.into_lines();
         let events = self.events(json!({"task_id": id}), OF_ONE).await?;
         lines.extend(events.into_iter().map(|event| event.line));
         let about = Some(subject(&reply.task.task));
         Ok(Content::Page(Box::new(Page { about, lines })))
+    }
+
+    /// What people call the tasks: their numbers.
+    async fn called(&self, ids: &[TaskId]) -> HashMap<TaskId, String> {
+        let asked: Vec<_> = ids.iter().take(NUMBERED).collect();
+        let reply = self.call::<FindTasks>(json!({"references": asked})).await.unwrap_or_default();
+        let tasks = find_tasks::Reply::deserialize(reply).map(|reply| reply.tasks);
+        let tasks = tasks.unwrap_or_default().into_iter();
+        tasks.filter_map(|task| Some((task.id, format!("#{}", task.number?)))).collect()
     }
 
     /// What git shows of the work on a task.
