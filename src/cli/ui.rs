@@ -43,6 +43,7 @@ const GRACE: Duration = Duration::from_millis(500);
     Keys: 1-6 the views, j and k up and down, Enter opens, / filters, ? shows all keys, q quits.\n\
     A text that you leave with Esc is there again when you come back to it. d shows the diff of a\n\
     task, where y approves and x sends back; u takes back your last command, and asks first.\n\
+    M lets the mouse scroll and choose; until then it selects text, as ever.\n\
     With --server it shows the board of that server.\n\
     `callboard status` prints the first screen once.")]
 pub(super) struct Arguments {}

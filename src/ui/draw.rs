@@ -143,6 +143,7 @@ impl Canvas<'_> {
 
     fn rows(&mut self, screen: &mut Screen, top: u16) {
         let height = self.area.height.saturating_sub(top + 1);
+        screen.rows_from = top;
         let here = screen.here_mut();
         if here.content.is_none() {
             self.text(top, Tone::Over, "…");
@@ -201,7 +202,7 @@ impl Canvas<'_> {
             ("j k g G", "down, up, first, last; also arrows, PgUp, PgDn"),
             ("Enter l", "open; Esc or h goes back"),
             ("/", "show only what has these words"),
-            ("q", "quit"),
+            ("q M", "quit; let the mouse scroll and choose here, or give it back"),
             ("Esc Ctrl-U", "in a text: leave it, to go on later; clear it"),
         ];
         let mut lines: Vec<String> =

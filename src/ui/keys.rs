@@ -70,6 +70,7 @@ impl Screen {
             }
             KeyCode::Char('?') => self.over = Over::Help,
             KeyCode::Char('q') => return Some(Wish::Quit),
+            KeyCode::Char('M') => return Some(self.switch_mouse()),
             KeyCode::Char(letter) => {
                 return match Place::of_digit(letter) {
                     Some(place) => self.go(place),

@@ -166,6 +166,14 @@ impl Opened {
         self.at = places.get(there).copied().unwrap_or_default();
     }
 
+    /// Puts the cursor on the row that is so many lines below the first that is shown.
+    pub(super) fn click(&mut self, line: usize) {
+        let place = self.top + line;
+        if self.row(place).is_some_and(|row| row.about.is_some()) {
+            self.at = place;
+        }
+    }
+
     pub(super) fn jump(&mut self, is_last: bool) {
         let most = isize::MAX / 2;
         self.step(if is_last { most } else { -most });

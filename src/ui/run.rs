@@ -95,6 +95,10 @@ fn handle(
             screen.paste(&text);
             None
         }
+        Event::Mouse(mouse) => {
+            screen.mouse(mouse);
+            None
+        }
         Event::Resize(..) => {
             let (columns, lines) = terminal.resize()?;
             screen.resize(columns, lines);
@@ -106,6 +110,7 @@ fn handle(
         Some(Wish::Quit) => return Ok(true),
         Some(Wish::Look) => _ = doors.place.send(screen.place().clone()),
         Some(Wish::Act(act)) => _ = doors.errands.send(Errand::Act(act)),
+        Some(Wish::Mouse(is_wanted)) => terminal.capture_mouse(is_wanted)?,
         Some(Wish::Find(find)) => _ = doors.errands.send(Errand::Find(find)),
         None => {}
     }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
 use super::action::{Act, Action, Find};
 use super::choice::{Candidate, Choice};
 use super::content::Content;
@@ -16,6 +18,8 @@ use crate::state::id::TaskId;
 use crate::state::time::Timestamp;
 use crate::view::Tone;
 
+/// Rows that a step of the wheel scrolls.
+const WHEEL: isize = 3;
 /// Places that are kept to go back to.
 const KEPT: usize = 50;
 
@@ -39,6 +43,8 @@ pub(crate) enum Wish {
     Look,
     Act(Act),
     Find(Find),
+    /// The mouse is captured from now on, or not any more.
+    Mouse(bool),
 }
 
 /// How times of day are told, and commands are spelled, for this board.
@@ -89,6 +95,10 @@ pub(crate) struct Screen {
     /// Texts that were typed and not sent.
     pub(super) drafts: Drafts,
     pub(super) size: (u16, u16),
+    /// The line of the window that the rows begin on.
+    pub(super) rows_from: u16,
+    /// Whether the mouse is captured, so that the terminal selects no text with it.
+    has_mouse: bool,
     spelling: Spelling,
     /// The place that is shown is the last.
     places: Vec<Opened>,
@@ -109,6 +119,8 @@ impl Screen {
             agents: Vec::new(),
             drafts: Drafts::default(),
             size,
+            rows_from: 0,
+            has_mouse: false,
             spelling,
             places: vec![Opened::new(Place::Board)],
         }
@@ -247,6 +259,34 @@ impl Screen {
         self.asked.retain(|asked| asked.call != refused.number);
         if self.asked.len() < before {
             self.lay_out();
+        }
+    }
+
+    pub(super) fn switch_mouse(&mut self) -> Wish {
+        self.has_mouse = !self.has_mouse;
+        let told = if self.has_mouse {
+            "the mouse scrolls and chooses here; M gives it back to the terminal"
+        } else {
+            "the mouse is the terminal's again, and selects text"
+        };
+        self.notice = Some((Tone::Waiting, told.to_owned()));
+        Wish::Mouse(self.has_mouse)
+    }
+
+    /// The wheel scrolls, and a click puts the cursor on a row. What lies over the view is for keys.
+    pub(crate) fn mouse(&mut self, mouse: MouseEvent) {
+        if !matches!(self.over, Over::Nothing) {
+            return;
+        }
+        // The last line has the keys.
+        let rows = self.rows_from..self.size.1.saturating_sub(1);
+        match mouse.kind {
+            MouseEventKind::ScrollDown => self.here_mut().step(WHEEL),
+            MouseEventKind::ScrollUp => self.here_mut().step(-WHEEL),
+            MouseEventKind::Down(MouseButton::Left) if rows.contains(&mouse.row) => {
+                self.here_mut().click((mouse.row - rows.start).into());
+            }
+            _ => {}
         }
     }
 

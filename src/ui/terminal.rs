@@ -7,7 +7,10 @@ use std::thread::ThreadId;
 use std::{env, panic, thread};
 
 use crossterm::cursor::Show;
-use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
+use crossterm::event::{
+    self, DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+    Event,
+};
 use crossterm::execute;
 use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
@@ -72,6 +75,15 @@ impl Terminal {
         Ok((columns, lines))
     }
 
+    /// Captures the mouse, or gives it back to the terminal, which selects text with it.
+    pub(super) fn capture_mouse(&mut self, is_wanted: bool) -> io::Result<()> {
+        if is_wanted {
+            execute!(stdout(), EnableMouseCapture)
+        } else {
+            execute!(stdout(), DisableMouseCapture)
+        }
+    }
+
     pub(super) fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
         failpoint::hit("ui-draw")?;
         let paint = self.paint;
@@ -92,7 +104,8 @@ fn give_back() {
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    _ = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+    let mut out = stdout();
+    _ = execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, Show);
     _ = disable_raw_mode();
     let panics = PANICS.lock().map(|mut panics| std::mem::take(&mut *panics)).unwrap_or_default();
     panics.iter().for_each(|panic| _ = writeln!(stderr(), "{panic}"));

@@ -1,4 +1,4 @@
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -367,6 +367,31 @@ fn a_diff_opens_from_its_task_and_is_judged_where_it_is_read() {
 }
 
 #[test]
+fn the_mouse_scrolls_and_chooses_once_it_is_switched_on() {
+    let mut screen = screen(80, 24);
+    assert_eq!(press(&mut screen, "M"), Some(Wish::Mouse(true)));
+    let shown = drawn(&mut screen, PLAIN);
+    let line = |part: &str| shown.iter().position(|line| line.contains(part)).unwrap() as u16;
+    let mouse = |kind, row| MouseEvent { kind, column: 3, row, modifiers: KeyModifiers::NONE };
+    let click = |row| mouse(MouseEventKind::Down(MouseButton::Left), row);
+    screen.mouse(click(line("Title of next")));
+    assert!(matches!(screen.subject(), Some(Subject::Task(task)) if task.name == "#4"));
+    let chosen = screen.subject().cloned();
+    // The head, a title, and what is below the last row.
+    [0, line("NEXT"), 23].into_iter().for_each(|row| screen.mouse(click(row)));
+    assert_eq!(screen.subject().cloned(), chosen);
+    screen.mouse(mouse(MouseEventKind::ScrollUp, 5));
+    assert_ne!(screen.subject().cloned(), chosen);
+    screen.mouse(mouse(MouseEventKind::ScrollDown, 5));
+    assert_eq!(screen.subject().cloned(), chosen);
+    press(&mut screen, "c");
+    screen.mouse(click(line("Title of made")));
+    assert_eq!(screen.subject().cloned(), chosen, "a question is open");
+    press(&mut screen, "n");
+    assert_eq!(press(&mut screen, "M"), Some(Wish::Mouse(false)));
+}
+
+#[test]
 fn why_the_board_cannot_be_read_is_said_whole() {
     let mut screen = screen(60, 24);
     screen.lose(format!("{}callboard doctor tells more", "the board is not there ".repeat(4)));
@@ -495,7 +520,7 @@ proptest! {
     fn no_size_and_no_keys_break_it(
         (columns, lines) in (0..300_u16, 0..300_u16),
         (later_columns, later_lines) in (0..40_u16, 0..12_u16),
-        keys in "[1-6jkhlgGq/?adyxrcsmwu+\\-enp\n\u{1b} ü]{0,24}",
+        keys in "[1-6jkhlgGqM/?adyxrcsmwu+\\-enp\n\u{1b} ü]{0,24}",
         kind in 0..6_usize,
     ) {
         let mut screen = screen(columns, lines);

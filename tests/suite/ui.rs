@@ -285,6 +285,10 @@ fn a_review_is_approved_and_a_change_by_others_is_seen() {
     ui.shows("#1 is approved");
     ui.keys("2");
     ui.shows("Parser: expressions");
+    ui.on("visitor", "\r");
+    ui.shows("after: #3");
+    ui.keys("2");
+    ui.shows("Parser: expressions");
     agents.ok("create_task", json!({"id": "news", "title": "Brand new", "description": "d"}));
     ui.shows("Brand new");
     ui.keys("4");
@@ -297,6 +301,14 @@ fn a_review_is_approved_and_a_change_by_others_is_seen() {
     ui.shows("window too small");
     ui.resize(120, 30);
     ui.shows("Visitor");
+    assert!(!ui.raw().contains("[?1000h"), "the mouse is the terminal's");
+    ui.keys("2M");
+    ui.shows("M gives it back");
+    let third = |screen: &vt100::Screen| screen.cell(3, 0).is_some_and(vt100::Cell::inverse);
+    ui.until("another row", |screen| !third(screen));
+    // A click with the left button, in the form in which terminals report it.
+    ui.keys("\u{1b}[<0;5;4M\u{1b}[<0;5;4m");
+    ui.until("the row that was clicked", third);
     ui.keys("?");
     ui.shows("any key closes this");
     // Ctrl-C.
