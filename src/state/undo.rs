@@ -36,6 +36,26 @@ pub struct Undoing {
     seen: BTreeSet<TaskId>,
 }
 
+/// Whether an undo takes back what the event says, if nobody changed it since.
+pub fn can_undo(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::TasksCreated { .. }
+            | Event::TaskUpdated { .. }
+            | Event::StateEdited { .. }
+            | Event::PlanSet { .. }
+            | Event::Cancelled { .. }
+            | Event::Reviewed { .. }
+            | Event::Retried { .. }
+            | Event::TaskKept { .. }
+            | Event::TaskOpened { .. }
+            | Event::Paused { .. }
+            | Event::Resumed {}
+            | Event::AgentsPaused { .. }
+            | Event::AgentsResumed { .. }
+    )
+}
+
 impl Command {
     pub fn first(&self) -> u64 {
         self.events.first().map_or(0, |recorded| recorded.seq)

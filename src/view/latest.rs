@@ -11,6 +11,7 @@ use crate::state::State;
 use crate::state::event::Recorded;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::time::Timestamp;
+use crate::state::undo::can_undo;
 
 /// An event in a word and a line.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -27,6 +28,9 @@ pub struct Latest {
     /// The task that it is about
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    /// True if `undo` may take it back
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undoable: bool,
 }
 
 /// What of `events` is worth to be told, in their order; they are as their reader may see them.
@@ -55,6 +59,7 @@ impl Latest {
             tone: told.tone,
             text: begun(&told.text),
             task: tasks.first().map(|id| (*id).clone()),
+            undoable: recorded.as_ref().is_some_and(|one| can_undo(&one.event)),
         })
     }
 }

@@ -189,7 +189,7 @@ impl Reader<'_> {
         };
         let (events, next) = self.history(asked).await?;
         let events = self.door.handle.survey(move |state, _, _| latest(state, &events)).await?;
-        Ok((pages::events::page(&board, &events, next, self.query), board.seq))
+        Ok((pages::events::page(&board, &events, next, self.query, self.visit), board.seq))
     }
 
     /// Events as the visitor may see them, the newest first, and where they go on.

@@ -11,6 +11,8 @@ use crate::ops::Principal;
 use crate::participant::Caller;
 use crate::state::agent::Role;
 use crate::state::digest::hex;
+use crate::state::guard::HUMAN;
+use crate::state::id::AgentId;
 
 /// Who looks at which page.
 #[derive(Clone, Debug)]
@@ -77,6 +79,16 @@ impl Visit {
     /// Whose token let the visitor in; none for the person whose board it is.
     pub(super) fn principal(&self) -> Option<Arc<Principal>> {
         self.caller.as_ref()?.principal.clone()
+    }
+
+    /// Whether the visitor is who did it.
+    pub fn is_own(&self, actor: &AgentId) -> bool {
+        let Some(caller) = &self.caller else { return false };
+        let token = caller.principal.as_ref().map(|principal| principal.token.as_str());
+        match token.or(caller.person.as_deref()) {
+            Some(name) => *actor == AgentId::of_person(name),
+            None => actor.as_str() == HUMAN,
+        }
     }
 
     /// Who is logged in, as the page says it.

@@ -101,7 +101,7 @@ pub(in crate::web) fn one(
                     div #agent {
                         (intro(profile, visit))
                         (attempts(profile))
-                        (events(profile, latest))
+                        (events(profile, latest, visit))
                     }
                 },
             },
@@ -194,11 +194,11 @@ fn attempt(profile: &Profile, one: &Worked) -> Markup {
     }
 }
 
-fn events(profile: &Profile, latest: &[Latest]) -> Markup {
+fn events(profile: &Profile, latest: &[Latest], visit: &Visit) -> Markup {
     html! {
         section aria-labelledby="happened" {
             (heading("happened", "Events", None, "newest first"))
-            ul.cards.lines.card.whole { @for one in latest { (super::board::event(one, profile.now)) } }
+            ul.cards.lines.card.whole { @for one in latest { (super::board::event(one, profile.now, visit)) } }
         }
     }
 }

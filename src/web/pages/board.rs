@@ -34,7 +34,7 @@ pub(in crate::web) fn page(board: &Board, query: &Query, visit: &Visit) -> Page 
             section("next", tasks::queue(board, query, visit)),
             section("done", tasks::done(board, query)),
             section("blocked", below::blocked(board)),
-            section("latest", below::latest(board)),
+            section("latest", below::latest(board, visit)),
         ],
     }
 }

@@ -4,6 +4,7 @@ use maud::html;
 
 use super::Query;
 use crate::view::{Board, Latest};
+use crate::web::visit::Visit;
 use crate::web::{Layout, Page, Place, Section, shell};
 
 pub(in crate::web) fn page(
@@ -11,6 +12,7 @@ pub(in crate::web) fn page(
     events: &[Latest],
     next: Option<u64>,
     query: &Query,
+    visit: &Visit,
 ) -> Page {
     Page {
         title: "Events".to_owned(),
@@ -26,7 +28,7 @@ pub(in crate::web) fn page(
                         h1 { "Events" }
                         @if let Some(agent) = &query.filter.agent { p.note { "Of " (agent) " · " a href="/events" { "of all" } } }
                         @if events.is_empty() { p.empty { "Nothing has happened." } }
-                        @else { ul.cards.lines.card.whole { @for one in events { (super::board::event(one, board.now)) } } }
+                        @else { ul.cards.lines.card.whole { @for one in events { (super::board::event(one, board.now, visit)) } } }
                         p.next-page.acts {
                             @if let Some(next) = next { a.button href=(query.further("/events", next)) { "Older" } }
                             @if query.after.is_some() { a.button href="/events" { "Newest" } }

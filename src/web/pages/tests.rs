@@ -166,6 +166,7 @@ fn pages(state: &State, text: &str, visit: &Visit) -> Vec<(&'static str, Page)> 
         tone: Tone::Plain,
         text: text.to_owned(),
         task: Some(TaskId::trusted("held")),
+        undoable: true,
     };
     board.latest = vec![event];
     let query = Query {
@@ -214,7 +215,7 @@ fn pages(state: &State, text: &str, visit: &Visit) -> Vec<(&'static str, Page)> 
         ("list", list::page(&board, &list, &query)),
         ("graph", graph::page(&board, &Graph::of(state, None, true), &query)),
         ("timeline", timeline::page(&board, &Timeline::of(state, now(), timeline::millis(4)), 4)),
-        ("events", events::page(&board, &board.latest, Some(3), &query)),
+        ("events", events::page(&board, &board.latest, Some(3), &query, visit)),
         ("plan", plan::page(&board, &Tree::of(state, None), &plan, &query)),
         ("files", files::page(&board, &files)),
         ("search", search::page(&board, &Found::of(state, "a", now()), &query)),

@@ -80,6 +80,11 @@ fn every_action_is_an_operation() {
     done(&browser, "cancel", &[("task", second), ("reason", "not needed")]);
     assert_eq!(board.task(second)["status"], "cancelled");
     let cancelled = seq(&board);
+    let own = format!("id=\"event-undo-{cancelled}\"");
+    for page in ["/", "/events"] {
+        let page = browser.get(page).text();
+        assert!(page.contains(&own), "undo stands beside what the visitor did: {page}");
+    }
     done(&browser, "undo", &[("event", &cancelled)]);
     assert_eq!(board.task(second)["status"], "available");
     done(&browser, "cancel", &[("task", second)]);

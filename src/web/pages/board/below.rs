@@ -4,7 +4,8 @@ use maud::{Markup, html};
 
 use crate::state::time::Timestamp;
 use crate::view::{Behind, Board, Group, Latest, Named};
-use crate::web::parts::{self, agent, clock, colour, heading, task};
+use crate::web::parts::{self, Act, agent, clock, colour, heading, task};
+use crate::web::visit::Visit;
 
 pub(super) fn blocked(board: &Board) -> Markup {
     html! {
@@ -63,14 +64,14 @@ fn names(by: &[Named]) -> String {
     }
 }
 
-pub(super) fn latest(board: &Board) -> Markup {
+pub(super) fn latest(board: &Board, visit: &Visit) -> Markup {
     html! {
         section #latest aria-labelledby="latest-title" {
             (heading("latest-title", "Latest", None, "newest first"))
             @if board.latest.is_empty() { p.empty { "Nothing has happened yet." } }
             @else {
                 ul.cards.lines.card {
-                    @for one in &board.latest { (event(one, board.now)) }
+                    @for one in &board.latest { (event(one, board.now, visit)) }
                     li.more { a href="/events" { "All events" } }
                 }
             }
@@ -79,7 +80,7 @@ pub(super) fn latest(board: &Board) -> Markup {
 }
 
 /// An event as one line.
-pub(in crate::web::pages) fn event(one: &Latest, now: Timestamp) -> Markup {
+pub(in crate::web::pages) fn event(one: &Latest, now: Timestamp, visit: &Visit) -> Markup {
     html! {
         li data-key=(one.seq) {
             (clock(one.at, now))
@@ -89,6 +90,9 @@ pub(in crate::web::pages) fn event(one: &Latest, now: Timestamp) -> Markup {
                 @let text = rest(one);
                 @if let Some(id) = &one.task { a href=(parts::task_href(id.as_str())) { (text) } }
                 @else { (text) }
+            }
+            @if one.undoable && one.actor.as_ref().is_some_and(|actor| visit.is_own(actor)) {
+                (Act::new("event", "undo").with("event", &one.seq.to_string()).button(visit, "undo"))
             }
         }
     }
@@ -122,6 +126,7 @@ mod tests {
                 text: text.to_owned(),
                 tone: Tone::Busy,
                 task: None,
+                undoable: false,
             };
             assert_eq!(rest(&one), expected, "{text}");
         }
