@@ -90,6 +90,9 @@ fn tell(page: &mut Page, hit: &Brief, ask_owner: bool) {
             let told = format!("{task}; {agent} worked on it and hears it with its next call");
             page.marked("cancelled", Tone::Over, told);
         }
+        None if hit.status == TaskStatus::Cancelled => {
+            page.marked("cancelled before:", Tone::Over, task);
+        }
         None => page.marked("cancelled", Tone::Over, task),
     }
 }

@@ -135,8 +135,10 @@ impl State {
             task.open_attempt().is_some_and(worth)
         };
         let waited = known.waiting.is_some();
+        let hears_stop = known.stop_asked().is_some_and(|(_, heard)| !heard);
         let due = joins
             || waited
+            || hears_stop
             || now.since(known.last_heartbeat) >= WORTH_RECORDING
             || known.current_tasks.iter().filter_map(|id| self.task(id)).any(grows);
         due.then(|| Event::AgentSeen {

@@ -273,7 +273,7 @@ pub enum Refusal {
     NoSnapshot,
     #[error("event {seq} is not in the past: the newest is {head}")]
     NotInThePast { seq: u64, head: u64 },
-    #[error("nothing of events {first} to {last} can be undone: {}", left_of(left))]
+    #[error("nothing of {} can be undone: {}", of_events(*first, *last), left_of(left))]
     NothingToUndo { first: u64, last: u64, left: Vec<String> },
     #[error("give either snapshot or seq, so that it is clear what to restore")]
     RestoreWhat,
@@ -622,6 +622,10 @@ impl Refusal {
         let value = serde_json::to_value(self).unwrap_or_default();
         value["code"].as_str().unwrap_or("refused").to_owned()
     }
+}
+
+fn of_events(first: u64, last: u64) -> String {
+    if first == last { format!("event {first}") } else { format!("events {first} to {last}") }
 }
 
 fn at_place(argument: &Option<String>) -> String {

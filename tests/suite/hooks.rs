@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use callboard::state::event::Event;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::harness::{Board, Client, PATIENCE, until};
@@ -240,6 +241,47 @@ fn what_is_to_stop_is_to_be_released() {
 }
 
 #[test]
+fn who_is_asked_to_stop_changes_no_file_and_is_told_once_after_other_tools() {
+    let board = Board::new();
+    let client = holding(&board, "ada", "lexer");
+    let path = board.base().join("a.rs");
+    let edit = json!({"tool_name": "Edit", "tool_input": {"file_path": path}});
+    let edit = input(&board, "PreToolUse", edit);
+    let read = json!({"tool_name": "Read", "tool_input": {"file_path": path}, "tool_response": {}});
+    let read = input(&board, "PostToolUse", read);
+    silent(by_shell(&board, "guard"), &edit);
+    let says = |words: &[&str]| {
+        let finished = board.finish(board.command().args(words));
+        assert!(finished.status.success(), "{}", finished.stderr);
+        finished.stdout
+    };
+    says(&["stop", "ada", "--reason", "the grammar has changed"]);
+    assert!(says(&["status"]).contains("not heard"));
+    // A tool that changes nothing goes on, and its agent hears of it; the next one says nothing new.
+    let told = answer(by_shell(&board, "heartbeat"), read.to_string().as_bytes());
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let told = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    for part in ["asks you, ada, to stop: \"the grammar has changed\"", "release it"] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
+    silent(by_shell(&board, "heartbeat"), &read);
+    until(PATIENCE, "it is said to be heard", || {
+        (!says(&["status"]).contains("not heard")).then_some(())
+    });
+    for _ in 0..2 {
+        let refused = answer(by_shell(&board, "guard"), edit.to_string().as_bytes());
+        let refused: Value = serde_json::from_str(&refused).unwrap();
+        let decision = &refused["hookSpecificOutput"];
+        assert_eq!(decision["permissionDecision"], "deny");
+        let why = decision["permissionDecisionReason"].as_str().unwrap();
+        assert!(why.contains("the grammar has changed"), "{why}");
+    }
+    says(&["resume", "ada"]);
+    silent(by_shell(&board, "guard"), &edit);
+    drop(client);
+}
+
+#[test]
 fn all_agents_of_one_process_are_named_with_what_they_hold() {
     let board = Board::new();
     let mut client = holding(&board, "ada", "lexer");
@@ -280,7 +322,7 @@ fn a_board_without_its_journal_is_not_made_anew() {
 #[test]
 fn unreadable_input_and_a_damaged_board_are_passed_over_in_silence() {
     let board = Board::new();
-    let _client = holding(&board, "ada", "lexer");
+    let client = holding(&board, "ada", "lexer");
     for hook in ["session-start", "stop", "heartbeat"] {
         // A mark before the input makes no difference.
         let marked = [b"\xef\xbb\xbf", starts(&board, "startup").to_string().as_bytes()].concat();
@@ -307,6 +349,8 @@ fn unreadable_input_and_a_damaged_board_are_passed_over_in_silence() {
     );
     fs::write(board.file("mcp-state.json"), "{\"schema_version\": 1").unwrap();
     assert!(answer(by_shell(&board, "stop"), b"{}").contains("block"), "the journal knows");
+    // A process that runs would put the board back.
+    kill_process(Pid::from_raw(client.pid() as i32).unwrap(), Signal::STOP).unwrap();
     fs::write(board.file("journal.db"), "damaged").unwrap();
     silent(by_shell(&board, "stop"), &stops(&board, false));
     silent(by_shell(&board, "session-start"), &starts(&board, "resume"));

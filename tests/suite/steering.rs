@@ -347,3 +347,51 @@ fn an_answer_goes_to_the_question_that_its_first_word_names() {
     ask("bob", "Which?");
     contains(&says(&board, &["answer", "", "that", "one"]), &["Q3 (bob: Which?): that one"]);
 }
+
+/// What a shell prints that runs `script` with this board's callboard on its path; `None` without
+/// the shell.
+fn in_shell(board: &Board, shell: &str, script: &str) -> Option<String> {
+    let bin = board.base().join("bin");
+    if !bin.exists() {
+        std::fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_callboard"), bin.join("callboard")).unwrap();
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = std::process::Command::new(shell);
+    command.args(["-c", script]).env("PATH", path).env("HOME", board.base());
+    command.env("COORDINATION_DIR", board.dir()).current_dir(board.base());
+    let output = command.output().ok()?;
+    assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn real_shells_complete_commands_tasks_and_agents() {
+    let board = board();
+    let bash = |words: &str, at: usize| {
+        let script = format!(
+            "eval \"$(callboard completions bash)\"; COMP_WORDS=({words}); COMP_CWORD={at}; \
+             _callboard_names callboard; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        in_shell(&board, "bash", &script).expect("bash is part of the system")
+    };
+    contains(
+        &bash("callboard show ''", 2),
+        &["1  Write the lexer (available)\n", "3  Fix the parser"],
+    );
+    assert_eq!(bash("callboard show pars", 2), "parser\n", "one alone is put in");
+    contains(&bash("callboard sta", 1), &["status\n", "start\n"]);
+    contains(&bash("callboard stop ''", 2), &["bob"]);
+    let fish = |line: &str| {
+        let script = format!("callboard completions fish | source; complete -C '{line}'");
+        in_shell(&board, "fish", &script)
+    };
+    match fish("callboard show ") {
+        Some(tasks) => {
+            contains(&tasks, &["1\tWrite the lexer (available)"]);
+            contains(&fish("callboard stop ").unwrap(), &["bob\t"]);
+            contains(&fish("callboard tasks --sta").unwrap(), &["--status\t"]);
+        }
+        None => println!("fish is not installed, so only bash was tried"),
+    }
+}
