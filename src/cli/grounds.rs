@@ -70,7 +70,6 @@ impl Session {
                 | Command::Log(_)
                 | Command::History(_)
                 | Command::Results(_)
-                | Command::Report(_)
                 | Command::Undo(_)
                 | Command::Show(_)
                 | Command::Explain(_)

@@ -180,6 +180,9 @@ impl Session {
         if given == "all" || given.contains(':') {
             return Ok(given);
         }
+        if ["everyone", "everybody", "@all", "@everyone", "*"].contains(&given.as_str()) {
+            return Ok("all".to_owned());
+        }
         self.agent_named(&given, "send")
     }
 

@@ -61,7 +61,8 @@ pub(super) struct Wanted {
     since: Option<u64>,
 }
 
-pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+pub(super) fn run(session: &Session, mut arguments: Arguments) -> Outcome {
+    arguments.task = session.task_id(arguments.task.as_deref())?;
     let runtime = runtime()?;
     let watched = runtime.block_on(watch(session, &arguments));
     // A write to a reader that does not read must not keep the process alive.

@@ -87,6 +87,27 @@ bob => show bob
 1 --json => show 1 --json
 task-1 => show 1
 T1 => show 1
+task 1 log => log 1
+agent logs ada-1 => log ada-1
+ada-1 log => log ada-1
+list open tasks => tasks --status open
+show failed tasks => tasks --status failed
+show me task 1 => show 1
+show all tasks => tasks
+show my tasks => tasks --of human
+my tasks => tasks --of human
+get_task 1 => show 1
+get_status => status
+get-all-tasks => tasks
+list-tasks => tasks
+show-task 1 => show 1
+snapshots => snapshot list
+plans => plan list
+tree list => tree
+notify list => notify
+help tasks list => help tasks
+--status => status
+--tasks => tasks
 # other words
 inspect 1 => show 1
 cat 1 => show 1
@@ -195,6 +216,14 @@ tasks -s failed => tasks --status failed
 tasks --query lexer => tasks --search lexer
 tasks --order-by priority => tasks --sort priority
 tasks --under P1 => tasks --scope P1
+tasks --sort prio => tasks --sort priority
+tasks --sort=updated => tasks --sort changed
+tasks --sort=-priority => tasks --sort priority --reverse
+tasks --status all => tasks
+tasks --status 'in progress' => tasks --status in_progress
+tasks -g lexer => tasks --search lexer
+tasks --table => tasks
+log --tail 2 => log --limit 2
 tasks lexer => tasks --search lexer
 ls the lexer => tasks --search 'the lexer'
 tasks P1.M1 => tasks --scope P1.M1
@@ -405,6 +434,16 @@ status /tmp/x => --dir PROJECT/.coordination status
 tasks -o yaml => tasks --json
 reject 3 => reject 3 REASON
 fail 1 => fail 1 ERROR
+abort ada-1 => stop ada-1
+respond Q1 yes => answer Q1 yes
+mark 1 done => done 1 TEXT
+tasks --csv => export csv
+backup create => backup FILE
+backup list => snapshot list
+snapshot save => snapshot create
+task comment 1 'look at this' => send task:1 'look at this'
+who has src/x.rs => guard src/x.rs
+add-tag 1 urgent => edit 1 --tag urgent
 # slips of the finger
 stauts => status
 taks => tasks
@@ -460,6 +499,12 @@ edit 2 5 --priority 3
 set 2 priority 1
 modify 2 priority:1
 2 modify priority:1
+set priority 2 1
+set-priority 2 1
+add-task 'Write docs'
+create_task 'Write docs'
+issue create 'Write docs' --body 'text' --label docs
+send everyone hi
 set 2 title Names and more keywords
 edit keywords --title 'Names and keywords'
 edit 2 +urgent
@@ -707,9 +752,7 @@ fn names_that_may_be_several_are_listed_and_none_is_taken() {
 #[test]
 fn lists_say_that_there_is_no_board_and_what_makes_one() {
     let board = Board::new();
-    for line in
-        ["tasks", "agents", "log", "tree", "history", "undo", "report", "results", "task list"]
-    {
+    for line in ["tasks", "agents", "log", "tree", "history", "undo", "results", "task list"] {
         let (code, out, err) = run(&board, line);
         assert_eq!((code, out.as_str()), (Some(1), ""), "{line}: {err}");
         assert!(err.contains("no board here") && err.contains("init GOAL`"), "{line}: {err}");

@@ -19,6 +19,7 @@ use super::offer::{Kind, kind};
 use super::report::without_usage;
 use super::session::Session;
 use super::tasks::is_status;
+use crate::ops;
 use table::{BEHIND, MISSING, Noun, Row};
 use words::{Verb, forms, is_agent, is_one_of, is_path, is_task, is_thing, noun, row};
 
@@ -96,6 +97,11 @@ fn refused(text: &str) -> clap::Error {
     clap::Error::raw(ErrorKind::InvalidSubcommand, format!("{text}\n")).with_cmd(&parser())
 }
 
+/// The same where a noun is at hand already.
+fn noun_at(word: &str) -> Option<&'static Noun> {
+    noun(word)
+}
+
 fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
@@ -167,7 +173,11 @@ impl<'c> Line<'c> {
 
     fn helped(&self, rest: &[String]) -> Option<Meant> {
         let asked = rest.first().filter(|word| !is_option(word))?;
-        if self.root.find_subcommand(asked).is_some() || asked == "help" {
+        if let Some(command) = self.root.find_subcommand(asked) {
+            let more = rest.get(1).filter(|below| command.find_subcommand(below).is_none());
+            return more.map(|_| Meant::Line(strings(&["help", asked])));
+        }
+        if asked == "help" {
             return None;
         }
         if ["all", "commands", "topics", "me"].contains(&asked.as_str()) {
@@ -214,6 +224,11 @@ impl<'c> Line<'c> {
             return Some(self.meaning(&format!("{first} {second}"), text, rest));
         }
         let verb = Verb::of(first);
+        if verb.is_some_and(Verb::reads)
+            && let Some(meant) = self.listed(name, first, rest)
+        {
+            return Some(meant);
+        }
         if let Some(noun) = noun(first).filter(|_| verb.is_none()) {
             return self.noun_first(noun, command, rest);
         }
@@ -228,6 +243,29 @@ impl<'c> Line<'c> {
             return Some(Meant::Line(rest.to_vec()));
         }
         self.arranged(command, first, rest)
+    }
+
+    /// `show me all tasks`, `list open tasks`, `show my tasks`.
+    fn listed(&self, name: &str, first: &str, rest: &[String]) -> Option<Meant> {
+        let (second, more) = rest.split_first()?;
+        let is_of_tasks = |words: &[String]| {
+            let mut words = words.iter().filter(|word| !is_option(word));
+            words.all(|word| noun(word).is_some_and(|noun| noun.list.starts_with(">tasks {*}")))
+        };
+        let has_more = more.iter().any(|word| !is_option(word));
+        if has_more && ["me", "all"].contains(&second.as_str()) {
+            return Some(Meant::Line([strings(&[first]), more.to_vec()].concat()));
+        }
+        if !is_of_tasks(more) || name != "tasks" && more.is_empty() {
+            return None;
+        }
+        let options = more.iter().filter(|word| is_option(word)).cloned();
+        let line = match second.as_str() {
+            "my" | "mine" => strings(&["tasks", "--of", "human"]),
+            _ if is_status(second) => strings(&["tasks", "--status", second]),
+            _ => return None,
+        };
+        Some(Meant::Line(line.into_iter().chain(options).collect()))
     }
 
     /// The subcommand beside the one that was guessed, which does the same.
@@ -268,12 +306,27 @@ impl<'c> Line<'c> {
         let is_free = is_of_tasks
             || is_of_agents
             || ["review", "question", "message"].iter().any(|word| is_one_of(noun.words, word));
-        if let Some(swapped) = self.root.find_subcommand(second).filter(|_| is_free) {
+        let spelled = self.spelled(second).filter(|_| noun_at(second).is_none() || second == "log");
+        let swapped = self.root.find_subcommand(second).map(Command::get_name);
+        let swapped = swapped.map(str::to_owned).or(spelled);
+        let swapped = swapped.and_then(|name| self.root.find_subcommand(name));
+        if let Some(swapped) = swapped.filter(|_| is_free) {
             let name = swapped.get_name();
             let takes_it = swapped.get_positionals().next().and_then(kind).is_some();
             if takes_it || READERS.contains(&name) || OF_TEXT.contains(&name) {
-                return Some(Meant::Line(rest.to_vec()));
+                let known = self.root.find_subcommand(second).is_some();
+                let name = if known { second } else { name };
+                return Some(Meant::Line([strings(&[name]), more.to_vec()].concat()));
             }
+        }
+        if (is_of_tasks || is_of_agents)
+            && is_thing(second)
+            && more.first().is_some_and(|verb| self.is_verb(verb))
+        {
+            return Some(self.thing_first(second, more));
+        }
+        if let Some(other) = noun_at(second).filter(|_| is_of_tasks && has_more) {
+            return self.noun_first(other, self.root, more);
         }
         if let Some(row) = row(second).filter(|_| self.root.find_subcommand(second).is_none()) {
             return Some(self.row(&typed, row, more));
@@ -285,6 +338,13 @@ impl<'c> Line<'c> {
             return Some(self.meaning(&typed, text, rest));
         }
         None
+    }
+
+    /// Whether the word says what to do with a thing.
+    fn is_verb(&self, word: &str) -> bool {
+        let command = self.root.find_subcommand(word);
+        let takes_it = |one: &Command| one.get_positionals().next().and_then(kind).is_some();
+        command.map_or_else(|| row(word).is_some(), takes_it)
     }
 
     /// `list tasks`, `create task "Write the docs"`.
@@ -312,17 +372,15 @@ impl<'c> Line<'c> {
         let line = |words: &[String]| Some(Meant::Line([&strings(&[first])[..], words].concat()));
         let (arguments, _) = self.parts(command, rest);
         let noun = noun(&rest[0]).map(|noun| noun.list.split(' ').next().unwrap_or_default());
-        let fits = match noun {
-            Some(">tasks") => of != Kind::Agent,
-            Some(">agents") => of != Kind::Task,
-            _ => false,
-        };
+        let fits = matches!(noun, Some(">tasks" | ">agents"));
         if fits && arguments.len() > 1 {
             return line(&rest[1..]);
         }
         let is_list = |word: &str| word.contains(',') && word.split(',').all(is_task);
-        if of == Kind::Task && command.get_name() != "send" && rest.iter().any(|word| is_list(word))
-        {
+        let takes_several = command.get_positionals().next();
+        let takes_several =
+            takes_several.is_some_and(|one| matches!(one.get_action(), clap::ArgAction::Append));
+        if of != Kind::Agent && takes_several && rest.iter().any(|word| is_list(word)) {
             let (lists, others): (Vec<_>, Vec<_>) = rest.iter().partition(|word| is_list(word));
             let split = lists.into_iter().flat_map(|list| list.split(',')).map(str::to_owned);
             return line(&split.chain(others.into_iter().cloned()).collect::<Vec<_>>());
@@ -374,12 +432,37 @@ impl<'c> Line<'c> {
             return self.thing_first(first, rest);
         }
         if let Some(name) = self.spelled(first) {
-            return Meant::Line([vec![name], rest.to_vec()].concat());
+            let list = strings(&[&name, "list"]);
+            let command = self.root.find_subcommand(&name);
+            let lists = command.is_some_and(|command| command.find_subcommand("list").is_some());
+            let lists = lists && rest.is_empty() && name != first && self.parses(&list);
+            let line = if lists { list } else { [vec![name], rest.to_vec()].concat() };
+            return Meant::Line(line);
+        }
+        if let Some(line) = self.in_parts(first, rest) {
+            return Meant::Line(line);
         }
         if !has_arguments && self.is_on_board(first) {
             return Meant::Line([strings(&["show", first]), rest.to_vec()].concat());
         }
         self.misspelled(first, rest)
+    }
+
+    /// `add-task` and `get_all_tasks`: the words of a word, or the command of an operation.
+    fn in_parts(&self, first: &str, rest: &[String]) -> Option<Vec<String>> {
+        if let Some(entry) = ops::find(&first.to_lowercase().replace('-', "_")) {
+            let line = ops::subcommand(entry);
+            let words = line.split(' ').map(str::to_owned);
+            return Some(words.chain(rest.iter().cloned()).collect());
+        }
+        let lower = first.to_lowercase();
+        let words: Vec<_> = lower.split(['-', '_']).map(str::to_owned).collect();
+        let is_known = |word: &String| {
+            let command = self.root.find_subcommand(word).is_some_and(|one| !one.is_hide_set());
+            command || noun(word).is_some() || row(word).is_some() || Verb::of(word).is_some()
+        };
+        let is_line = words.len() > 1 && words.iter().all(is_known);
+        is_line.then(|| [words, rest.to_vec()].concat())
     }
 
     /// `12`, `12 done`, `50 modify priority:1`.
@@ -420,6 +503,10 @@ impl<'c> Line<'c> {
         let template = text.strip_prefix('>').or_else(|| text.split('`').nth(1)).unwrap_or(text);
         let words: Vec<_> = template.split(' ').map(str::to_owned).collect();
         let (arguments, options) = self.parts(self.command(&words).0, rest);
+        if let Some(lead) = text.strip_prefix('>').and_then(|text| text.strip_suffix(" {*}")) {
+            let lead = lead.split(' ').map(str::to_owned);
+            return Meant::Line(lead.chain(rest.iter().cloned()).collect());
+        }
         if text.starts_with('>') {
             let mut line: Vec<_> =
                 words.iter().flat_map(|word| filled(word, &arguments, true)).collect();
@@ -449,8 +536,13 @@ impl<'c> Line<'c> {
 
     /// The line as a person types it, for the same board.
     fn quoted(&self, line: &str) -> String {
-        let before = self.before.iter().skip(1).filter(|word| *word != "--json");
-        let before: Vec<_> = before.map(|word| quoted(word)).collect();
+        let known = |word: &String| !is_option(word) || options::is_known(self.root, word);
+        let before = self.before.iter().skip(1);
+        let before: Vec<_> = if before.clone().all(known) {
+            before.filter(|word| *word != "--json").map(|word| quoted(word)).collect()
+        } else {
+            Vec::new()
+        };
         let parts = ["callboard", &before.join(" "), line];
         format!(
             "`{}`",
@@ -482,7 +574,9 @@ impl<'c> Line<'c> {
     /// Whether the board has an agent or a task of this name.
     fn is_on_board(&self, word: &str) -> bool {
         self.session().is_some_and(|session| {
-            let task = session.task(word).is_ok_and(|task| task.id.as_str().contains(word));
+            let is_title = word.contains(' ');
+            let task = session.task(word);
+            let task = task.is_ok_and(|task| is_title || task.id.as_str().contains(word));
             task || session.has_agent(word)
         })
     }
@@ -529,8 +623,11 @@ impl<'c> Line<'c> {
                     return Some(self.too_many(&wrong));
                 }
                 let names = command.get_subcommands().filter(|one| !one.is_hide_set());
-                let names: Vec<_> =
-                    names.map(Command::get_name).filter(|name| *name != "help").collect();
+                let is_told = |name: &&str| {
+                    !["help", "delete", "remove", "revoke", "forget"].contains(name)
+                        && !DESTRUCTIVE.contains(name)
+                };
+                let names: Vec<_> = names.map(Command::get_name).filter(is_told).collect();
                 let path = path.join(" ");
                 Some(Meant::Hint(format!(
                     "`callboard {path}` has no `{wrong}`, but {}; {} has examples",
@@ -539,6 +636,14 @@ impl<'c> Line<'c> {
                 )))
             }
             ErrorKind::MissingRequiredArgument => self.missing(error),
+            ErrorKind::InvalidValue => options::value_meant(
+                self,
+                &given(ContextKind::InvalidArg)?,
+                &given(ContextKind::InvalidValue)?,
+            ),
+            ErrorKind::TooManyValues => {
+                options::without_value(self, &given(ContextKind::InvalidArg)?)
+            }
             _ => None,
         }
     }
@@ -554,6 +659,7 @@ impl<'c> Line<'c> {
             "agents" => ">show {*}",
             "history" => ">log {*}",
             "discoveries" => ">discoveries --search {1..}",
+            "watch" if noun(wrong).is_some() => ">watch",
             "watch" if is_task(wrong) => ">watch --task {1}",
             "watch" => ">watch --of {1}",
             "status" => "`--dir PROJECT/.coordination status` shows another board",
@@ -612,6 +718,13 @@ fn edited(command: &Command, rest: &[String]) -> Option<Vec<String>> {
     let is_own = |name: &str| {
         name.len() > 2 && command.get_arguments().any(|one| one.get_long() == Some(name))
     };
+    if let [name, task, value, more @ ..] = rest
+        && is_own(&name.to_lowercase())
+        && !is_option(task)
+    {
+        let option = format!("--{}", name.to_lowercase());
+        return Some([vec![task.clone(), option, value.clone()], more.to_vec()].concat());
+    }
     let place = rest.iter().skip(1).take_while(|word| !is_option(word)).position(|word| {
         let name = word.split([':', '=']).next().unwrap_or_default();
         is_own(&name.to_lowercase()) || word.len() > 1 && word.starts_with('+')

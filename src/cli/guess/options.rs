@@ -3,7 +3,7 @@
 use clap::Command;
 
 use super::table::{DATES, MOVE, NOTIFY};
-use super::words::{forms, is_one_of, is_task};
+use super::words::{forms, is_one_of, is_task, noun, row};
 use super::{Line, Meant, in_shell, is_option, nearest, quoted, strings};
 use crate::cli::tasks::is_status;
 
@@ -24,7 +24,7 @@ const SAME: &[&str] = &[
     "priority p prio importance rank",
     "scope path under in phase milestone epic within",
     "path scope place at",
-    "search grep query filter contains text find match",
+    "search grep query filter contains text find match g regex",
     "status state s st",
     "changed-since since updated-since modified-since after newer",
     "since after from newer start",
@@ -176,7 +176,7 @@ pub(super) const OWN: &[(&str, &str, &str)] = &[
     ("*", "l long wide la al full-names detailed details", "-"),
     (
         "*",
-        "q quiet silent v verbose vv debug no-pager pager no-input non-interactive interactive i batch-mode no-headers",
+        "q quiet silent v verbose vv debug no-pager pager no-input non-interactive interactive i batch-mode no-headers no-header table wide human-readable",
         "-",
     ),
     ("*", "no-color no-colour nocolor no-ansi monochrome plain", "= --color never"),
@@ -211,6 +211,53 @@ pub(super) fn takes_value(root: &Command, command: &Command, word: &str) -> bool
         one.get_action().takes_values()
             && one.get_num_args().is_none_or(|range| range.min_values() > 0)
     })
+}
+
+/// Values that mean one of the option's own: `-` leaves the option out.
+const VALUES: &[(&str, &str, &str)] = &[
+    ("sort", "prio p importance rank urgency", "priority"),
+    ("sort", "updated modified update recent last activity", "changed"),
+    ("sort", "date age new newest id number time added", "created"),
+    ("sort", "state", "status"),
+    ("sort", "place plan name title", "path"),
+    ("status", "all any everything", "-"),
+];
+
+/// The line with a value that the option of this usage takes, for one that it does not.
+pub(super) fn value_meant(line: &Line<'_>, usage: &str, value: &str) -> Option<Meant> {
+    let name = usage.strip_prefix("--")?.split([' ', '=']).next()?;
+    let mut all = line.with(line.words.clone());
+    let attached = format!("--{name}={value}");
+    let at = all.iter().position(|word| word == value || *word == attached)?;
+    let lower = value.trim_start_matches('-').to_lowercase();
+    let known = VALUES.iter().find(|(of, words, _)| *of == name && is_one_of(words, &lower));
+    let spaced = value.replace(' ', "-");
+    let new = match known {
+        Some((.., new)) => *new,
+        None if value.contains(' ') && name == "status" => spaced.as_str(),
+        None if name == "sort" && value.starts_with('-') => &lower,
+        None => return None,
+    };
+    let is_attached = all[at] == attached;
+    if new == "-" {
+        all.drain(if is_attached { at..at + 1 } else { at - 1..at + 1 });
+        return Some(Meant::Whole(all));
+    }
+    all[at] = if is_attached { format!("--{name}={new}") } else { new.to_owned() };
+    if name == "sort" && value.starts_with('-') {
+        all.insert(at + 1, "--reverse".to_owned());
+    }
+    Some(Meant::Whole(all))
+}
+
+/// The line without the value of an option that takes none.
+pub(super) fn without_value(line: &Line<'_>, usage: &str) -> Option<Meant> {
+    let mut all = line.with(line.words.clone());
+    let name = usage.split([' ', '=']).next()?;
+    let lead = format!("{name}=");
+    let at = all.iter().position(|word| word.starts_with(&lead))?;
+    all[at] = name.to_owned();
+    Some(Meant::Whole(all))
 }
 
 /// Whether all commands have the option.
@@ -261,7 +308,8 @@ impl Wrong<'_, '_> {
         if let Some(letters) = self.cluster() {
             return self.replaced(&letters, false);
         }
-        self.form()
+        self.alone()
+            .or_else(|| self.form())
             .or_else(|| self.number())
             .or_else(|| self.status())
             .or_else(|| self.own())
@@ -306,8 +354,25 @@ impl Wrong<'_, '_> {
         Meant::Whole(words)
     }
 
+    /// `callboard --tasks`: a command that is written as an option. Behind it stands `status`, which
+    /// was added because there was no command.
+    fn alone(&self) -> Option<Meant> {
+        let is_last = self.line.words == ["status"] && self.at + 1 == self.line.before.len();
+        let root = self.line.root;
+        let is_known = root.find_subcommand(&self.name).is_some_and(|one| !one.is_hide_set())
+            || noun(&self.name).is_some()
+            || row(&self.name).is_some();
+        let words = [self.all[..self.at].to_vec(), vec![self.name.clone()]];
+        (is_last && is_known && self.name.len() > 2).then(|| Meant::Whole(words.concat()))
+    }
+
     /// `--format json`, where that is no option of the command itself.
     fn form(&self) -> Option<Meant> {
+        if ["csv", "yaml", "yml", "xml", "tsv"].contains(&self.name.as_str()) {
+            let (csv, path) = (self.line.quoted("export csv"), self.path.replace('/', " "));
+            let json = self.line.quoted(&format!("{path} --json"));
+            return Some(Meant::Hint(format!("{json} prints JSON; {csv} writes the tasks as CSV")));
+        }
         let is_form =
             is_one_of(FORMS, &self.name) && !["export", "add"].contains(&self.path.as_str());
         let form = self.value().filter(|_| is_form)?.to_lowercase();
@@ -327,6 +392,10 @@ impl Wrong<'_, '_> {
 
     /// `-5`.
     fn number(&self) -> Option<Meant> {
+        let has_number = self.value().is_some_and(|value| value.parse::<u32>().is_ok());
+        if has_number && is_one_of("tail last lines top recent", &self.name) && self.has("limit") {
+            return Some(self.replaced(&strings(&["--limit"]), false));
+        }
         let is_number =
             self.name.bytes().all(|digit| digit.is_ascii_digit()) && !self.name.is_empty();
         (is_number && self.has("limit"))

@@ -160,7 +160,7 @@ pub(super) const NOUNS: &[Noun] = &[
         "`edit {1:TASK} --no-tags` removes the tags",
     ),
     noun(
-        "config configuration setting preference settings option rc",
+        "config cfg conf configuration setting preference settings option rc",
         SETTINGS,
         SETTINGS,
         SETTINGS,
@@ -369,11 +369,17 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row("due deadline schedule calendar reminder remind date", DATES, "", ""),
     row(
-        "rm delete remove del drop abort discard trash destroy erase canel cancle cancell cancal",
+        "rm delete remove del drop discard trash destroy erase canel cancle cancell cancal",
         "`cancel TASK` ends a task that is no longer wanted; `agents forget ID` takes an agent \
          off the list",
         CANCEL,
         FORGET,
+    ),
+    row(
+        "abort",
+        CANCEL,
+        CANCEL,
+        "`stop {1:AGENT}` asks an agent to stop, `stop {1:AGENT} --now` releases its task at once",
     ),
     row(
         "wontfix dismiss ignore obsolete",
@@ -387,6 +393,20 @@ pub(super) const ROWS: &[Row] = &[
         RETRY,
         "",
         RESUME,
+    ),
+    row(
+        "respond",
+        ">answer",
+        "`answer {1:Q1} {2..:TEXT}` answers a question, `send AGENT TEXT` sends a message",
+        "`send {1:AGENT} {2..:TEXT}` tells an agent; `answer` lists what agents ask you",
+    ),
+    row("now what today", ">status", "", ""),
+    row("idle assignment roster presence online", ">agents", "", ">show {1}"),
+    row(
+        "do mark",
+        ">tasks --ready",
+        "`done {1:TASK} TEXT` completes a task that you hold, `claim {1:TASK}` takes it",
+        "",
     ),
     row("try again", ">retry", RETRY, RESUME),
     row(
@@ -486,7 +506,7 @@ pub(super) const ROWS: &[Row] = &[
          selftest test troubleshoot doctor-board",
         ">doctor",
         "",
-        "",
+        ">show {1}",
     ),
     row(
         "repair fix recover heal",
@@ -561,6 +581,17 @@ pub(super) const BEHIND: &[(&str, &str, &str)] = &[
         NOTIFY,
     ),
     ("agents", "add new create spawn start invite register", INVITE),
+    ("undo", "last it that again", ">undo"),
+    ("tree", "list ls show all", ">tree"),
+    ("backup", "create make new start run save", "`backup FILE` writes all to one file"),
+    (
+        "backup",
+        "list ls show all",
+        "a backup is a file where it was written; `snapshot list` lists the snapshots",
+    ),
+    ("snapshot", "save take keep store", "`snapshot create` keeps the present state"),
+    ("notify", "list ls show get info", ">notify"),
+    ("agents", "has holds owns", "`guard {2:FILE}` says who holds a file"),
     ("run", "list ls all", ">runs"),
     ("plan", "show get view describe print cat info status", ">plan list"),
     ("plan", "add new create load", "`plan import {2:PLAN.md}` takes a plan in"),
