@@ -33,9 +33,10 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         let is_of_agents = |reason: &&Reason| reason.why.contains("see others");
         let is_only = reply.reasons.iter().all(|reason| is_of_agents(&reason));
         for reason in reply.reasons.iter().filter(|reason| is_only || !is_of_agents(reason)) {
-            let why = page.in_local_time(&wording.in_commands(&reason.why));
+            let why = session.numbered(&wording.in_commands(&reason.why));
             page.marked("not claimable:", Tone::Bad, why);
-            page.line(format_args!("  {}", wording.in_commands(&reason.next)));
+            let next = session.numbered(&wording.in_commands(&reason.next));
+            page.line(format_args!("  {next}"));
         }
         if reply.claimable {
             page.marked("claimable:", Tone::Good, "now");

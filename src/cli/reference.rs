@@ -64,7 +64,7 @@ impl Session {
             return error;
         }
         let told = data["message"].as_str().unwrap_or_default();
-        let numbered = self.numbered(told);
+        let numbered = self.numbered(&self.wording.in_commands(told));
         if numbered == told { error } else { error.context(InNumbers(numbered)) }
     }
 
@@ -112,7 +112,7 @@ fn is_like_an_id(word: &str) -> bool {
 /// The text with `#12` where it says task `id`, and `12` where a command names it.
 fn with_number(text: &str, id: &str, number: u64) -> String {
     let quoted = format!("`{id}`");
-    let text = text.replace(&format!("task {quoted}"), &format!("#{number}"));
+    let text = replaced(text, &format!("task {quoted}"), &format!("#{number}"));
     let text = text.replace(&quoted, &format!("#{number}"));
     if !id.starts_with("task-") {
         // Any word may be an id that somebody chose.
@@ -125,9 +125,9 @@ fn with_number(text: &str, id: &str, number: u64) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// The text with `name` for each word `id`.
+/// The text with `name` for each `id` that is no part of a longer word.
 fn replaced(text: &str, id: &str, name: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-@+".contains(c);
     let mut told = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(id) {
@@ -143,4 +143,22 @@ fn replaced(text: &str, id: &str, name: &str) -> String {
 /// True if the server does not know the operation, or answers it otherwise.
 fn is_of_another_version(error: &anyhow::Error) -> bool {
     error.is::<Unfit>() || matches!(blame_and_data(error).0, Blame::Name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_number;
+
+    #[test]
+    fn numbers_stand_where_ids_stood() {
+        for (text, expected) in [
+            ("task `task-ab` is done.", "#4 is done."),
+            ("retry_task `task-ab`, or see task-ab.", "retry_task #4, or see #4."),
+            ("`callboard retry task-ab`", "`callboard retry 4`"),
+            ("task-abc and sub-task-ab stay", "task-abc and sub-task-ab stay"),
+        ] {
+            assert_eq!(with_number(text, "task-ab", 4), expected);
+        }
+        assert_eq!(with_number("task `b` is a b", "b", 4), "#4 is a b");
+    }
 }

@@ -57,7 +57,7 @@ impl Telling {
 #[error("{0:#}")]
 pub(super) struct Declined(pub(super) anyhow::Error);
 
-/// The message of an error, with the numbers of tasks instead of their ids.
+/// The message of an error in commands, with the numbers of tasks instead of their ids.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct InNumbers(pub(super) String);
@@ -107,16 +107,14 @@ pub(super) fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     }
     let is_of_the_board =
         data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
-    let mut message = match error.downcast_ref() {
-        Some(InNumbers(text)) => text.clone(),
-        None => print::text(&data["message"]),
-    };
+    let mut message = print::text(&data["message"]);
     if let (Blame::Name, Telling::Operations) = (blame, telling) {
         message.push_str("; `callboard call` lists them");
     }
-    say(&match telling {
-        Telling::Json => as_object(&data),
-        telling => format!("callboard: {}", telling.worded(&message)),
+    say(&match (telling, error.downcast_ref()) {
+        (Telling::Json, _) => as_object(&data),
+        (_, Some(InNumbers(told))) => format!("callboard: {}", print::harmless(told)),
+        (telling, None) => format!("callboard: {}", telling.worded(&message)),
     });
     ExitCode::from(match blame {
         Blame::Name => USAGE,

@@ -231,7 +231,7 @@ fn reasons(task: &Task, state: &State, policy: &Policy, now: Timestamp) -> Vec<R
             };
             add(
                 format!("it waits for review{reviewer}"),
-                format!("approve_task or reject_task `{}`", task.id),
+                format!("approve_task `{0}` or reject_task `{0}`", task.id),
             );
         }
         TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => {}
@@ -250,7 +250,7 @@ fn reasons(task: &Task, state: &State, policy: &Policy, now: Timestamp) -> Vec<R
                 ("which is being done", "wait for it".to_owned())
             }
             Some(TaskStatus::Review) => {
-                ("which waits for review", format!("approve_task or reject_task `{id}`"))
+                ("which waits for review", format!("approve_task `{id}` or reject_task `{id}`"))
             }
             Some(_) => ("which is not done", format!("explain_task `{id}`")),
         };

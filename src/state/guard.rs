@@ -191,7 +191,9 @@ pub fn not_held(task: &Task) -> Refusal {
         TaskStatus::Failed | TaskStatus::Cancelled => {
             format!("a leader can retry_task `{}`", task.id)
         }
-        TaskStatus::Review => format!("approve_task or reject_task `{}` ends its review", task.id),
+        TaskStatus::Review => {
+            format!("approve_task `{0}` or reject_task `{0}` ends its review", task.id)
+        }
         _ => "claim another with claim_task".to_owned(),
     };
     Refusal::NotHeld { task: task.id.clone(), status: task.status, next }

@@ -377,7 +377,7 @@ fn real_shells_complete_commands_tasks_and_agents() {
     };
     contains(
         &bash("callboard show ''", 2),
-        &["1  Write the lexer (available)\n", "3  Fix the parser"],
+        &["1  Write the lexer (ready)\n", "3  Fix the parser"],
     );
     assert_eq!(bash("callboard show pars", 2), "parser\n", "one alone is put in");
     contains(&bash("callboard sta", 1), &["status\n", "start\n"]);
@@ -388,7 +388,7 @@ fn real_shells_complete_commands_tasks_and_agents() {
     };
     match fish("callboard show ") {
         Some(tasks) => {
-            contains(&tasks, &["1\tWrite the lexer (available)"]);
+            contains(&tasks, &["1\tWrite the lexer (ready)"]);
             contains(&fish("callboard stop ").unwrap(), &["bob\t"]);
             contains(&fish("callboard tasks --sta").unwrap(), &["--status\t"]);
         }
