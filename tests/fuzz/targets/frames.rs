@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::thread::{self, JoinHandle};
 
-use callboard::mcp::serve_stdio;
+use callboard::mcp::{Server, serve_stdio};
 use callboard::ops::Toolset;
 use callboard::participant::{Caller, Stay};
 use callboard_fuzz::{INPUTS_PER_BOARD, board, pipe, read_some};
@@ -33,7 +33,9 @@ impl Session {
             let runtime =
                 Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             let (_dir, handle) = board(Stay::Presence);
-            runtime.block_on(serve_stdio(handle, Caller::default(), Toolset::Full)).unwrap();
+            runtime
+                .block_on(serve_stdio(Server::new(handle, Caller::default(), Toolset::Full)))
+                .unwrap();
         });
         Self { input: Some(input), output, unread: Vec::new(), server: Some(server), inputs: 0 }
     }
