@@ -1,8 +1,10 @@
 use std::process::ExitCode;
 
+use super::report::{InNumbers, blame_and_data};
 use super::{Outcome, Session, read_input};
 use crate::ops;
 use crate::ops::complete_task::Params;
+use crate::state::task::Named;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -37,9 +39,25 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         commit: arguments.commit,
         ..Default::default()
     };
-    let reply = session.ask::<ops::CompleteTask>(&result)?;
+    let reply = session
+        .ask::<ops::CompleteTask>(&result)
+        .map_err(|error| if session.agent.is_some() { error } else { as_person(&task, error) })?;
     let word = if reply.already { "completed before:" } else { "completed" };
     let waits = if reply.review.is_some() { "; it waits for review" } else { "" };
     session.show(reply.json(), |page| page.line(format_args!("{word} {task}{waits}")))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A person who wants an open task off the board does not claim it first.
+fn as_person(task: &Named, error: anyhow::Error) -> anyhow::Error {
+    let (_, data) = blame_and_data(&error);
+    if data["code"] != "not_held" || data["status"] != "available" {
+        return error;
+    }
+    let number = task.short();
+    let told = format!(
+        "nobody holds {task}, so it has no result yet: `callboard cancel {number}` ends it, if it \
+         is not to be done; `callboard claim {number}` takes it, to do it"
+    );
+    error.context(InNumbers(told))
 }

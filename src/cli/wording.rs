@@ -10,10 +10,11 @@ use crate::location::{Location, Source};
 use crate::ops;
 
 /// Arguments that messages name, and the options for them.
-const ARGUMENTS: [(&str, &str); 7] = [
+const ARGUMENTS: [(&str, &str); 8] = [
     ("wait_seconds: ", "--wait "),
     (" {task_id}", " and its id"),
     (" with all: true", " --all"),
+    ("` with now: true", " --now`"),
     (" with scope ", " --scope "),
     ("give agent_id", "give --agent ID"),
     ("leave agent_id out", "leave --agent out"),

@@ -36,7 +36,10 @@ impl Operation for ForgetAgent {
         state.leads(call.actor.as_ref(), "forget an agent")?;
         let agent = state.agent_called(&params.agent)?;
         let why_not = match agent.current_tasks.last() {
-            Some(task) => Some(format!("holds `{task}`; stop_agent with now: true releases it")),
+            Some(task) => {
+                let stop = format!("stop_agent `{}` with now: true", agent.id);
+                Some(format!("holds task `{task}`; {stop} releases it"))
+            }
             None if agent.is_present() => Some("is here: end its client first".to_owned()),
             None if call.actor.as_ref() == Some(&agent.id) || agent.id.as_str() == HUMAN => {
                 Some("is you, or the board's owner".to_owned())

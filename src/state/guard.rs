@@ -187,7 +187,7 @@ pub fn attempt_over(task: &Task, given: u32) -> Refusal {
 
 pub fn not_held(task: &Task) -> Refusal {
     let next = match task.status {
-        TaskStatus::Available => "claim it with claim_task {task_id}".to_owned(),
+        TaskStatus::Available => format!("claim it with claim_task `{}`", task.id),
         TaskStatus::Failed | TaskStatus::Cancelled => {
             format!("a leader can retry_task `{}`", task.id)
         }

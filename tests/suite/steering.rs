@@ -375,10 +375,7 @@ fn real_shells_complete_commands_tasks_and_agents() {
         );
         in_shell(&board, "bash", &script).expect("bash is part of the system")
     };
-    contains(
-        &bash("callboard show ''", 2),
-        &["1  Write the lexer (ready)\n", "3  Fix the parser"],
-    );
+    contains(&bash("callboard show ''", 2), &["1  Write the lexer (ready)\n", "3  Fix the parser"]);
     assert_eq!(bash("callboard show pars", 2), "parser\n", "one alone is put in");
     contains(&bash("callboard sta", 1), &["status\n", "start\n"]);
     contains(&bash("callboard stop ''", 2), &["bob"]);

@@ -313,7 +313,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "whoami me id user-name",
-        "you are the person, called human, unless --agent ID names an agent; `agents` lists those",
+        "you are the person in charge, unless --agent ID names an agent; `agents` lists those",
         "",
         "",
     ),
@@ -551,7 +551,12 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "",
     ),
-    row("gui browser site page webui web-ui website", "`web` opens the board in a browser", "", ""),
+    row(
+        "gui browser site page webui web-ui website kanban",
+        "`web` opens the board in a browser",
+        "",
+        "",
+    ),
     row(
         "server api open-board start-server httpd",
         "`serve` serves the board over HTTP, `web` opens it in a browser",
