@@ -302,7 +302,9 @@ fn a_review_is_approved_and_a_change_by_others_is_seen() {
     ui.resize(120, 30);
     ui.shows("Visitor");
     assert!(!ui.raw().contains("[?1000h"), "the mouse is the terminal's");
-    ui.keys("2M");
+    ui.keys("2");
+    ui.shows("blocked by #3");
+    ui.keys("M");
     ui.shows("M gives it back");
     let third = |screen: &vt100::Screen| screen.cell(3, 0).is_some_and(vt100::Cell::inverse);
     ui.until("another row", |screen| !third(screen));
