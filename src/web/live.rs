@@ -180,7 +180,9 @@ async fn next(
     loop {
         let frame = Arc::clone(&receiver.borrow_and_update());
         let now = Has::Frame(frame.number);
-        if frame.number > 0 && has != now && has != Has::Seq(frame.seq) {
+        // A page that was loaded since this frame was rendered must not go back to it.
+        let is_older = matches!(has, Has::Seq(seq) if frame.seq < seq);
+        if frame.number > 0 && !is_older && has != now && has != Has::Seq(frame.seq) {
             let bytes = if has == Has::Frame(frame.number - 1) {
                 frame.step.clone()
             } else {
@@ -188,7 +190,7 @@ async fn next(
             };
             return Some((bytes, now));
         }
-        let has_it = frame.number > 0;
+        let has_it = frame.number > 0 && !is_older;
         match timeout(PULSE, receiver.changed()).await {
             Err(_) => return Some((Bytes::from_static(b":\n\n"), if has_it { now } else { has })),
             Ok(changed) => changed.ok()?,
@@ -369,6 +371,23 @@ mod tests {
             let whole = third.since(has, "e");
             assert!(text(&whole).contains("hx-target=\"main\""), "{has:?}: {whole:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn page_does_not_go_back_to_a_frame_from_before_it_was_loaded() {
+        let first = Frame::default().after(page(&[("a", "1")]), 5, "e").unwrap();
+        let later = first.after(page(&[("a", "3")]), 8, "e").unwrap();
+        let (sender, mut receiver) = watch::channel(Arc::new(first));
+        let mut waiting = pin!(next(&mut receiver, Has::Seq(7), "e"));
+        select! {
+            biased;
+            sent = &mut waiting => panic!("{:?}", sent.map(|(bytes, _)| bytes)),
+            () = std::future::ready(()) => {}
+        }
+        sender.send_replace(Arc::new(later));
+        let (sent, has) = waiting.await.unwrap();
+        assert!(text(&sent).contains("38"), "{sent:?}");
+        assert_eq!(has, Has::Frame(2));
     }
 
     #[test]
