@@ -29,7 +29,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let to = to.map(|to| session.agent_named(&to, &line)).transpose()?;
     if to.as_deref() == Some(HUMAN) {
         let claim = session.wording.command(&format!("claim {}", task.short()));
-        let why = format!("you are no agent; {claim} takes the task yourself");
+        let why = format!("a task is assigned to an agent; to do it yourself, claim it: {claim}");
         return Err(Declined(anyhow::anyhow!(why)).into());
     }
     let params = Params { task_id: task.id.to_string(), to, minutes, ..Default::default() };

@@ -11,7 +11,7 @@ use crate::ops::cancel_task::Params;
 use crate::ops::get_all_tasks::{self, Brief};
 use crate::ops::{self, apply_batch};
 use crate::state::id::TaskId;
-use crate::state::task::TaskStatus;
+use crate::state::task::{Named, TaskStatus};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     /// Tasks, with their parts; or paths, whose open tasks are meant. All are cancelled, or none
     #[arg(value_name = "TASK|PATH", required = true)]
     task: Vec<String>,
-    /// Why they are no longer wanted
+    /// Reason, kept with each task
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// If an agent holds one, ask that agent to stop instead of ending its attempt at once
@@ -81,7 +81,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
 }
 
 fn tell(page: &mut Page, hit: &Brief, ask_owner: bool) {
-    let task = Hits::named(hit);
+    let task = Named::from(hit);
     match &hit.agent {
         Some(agent) if ask_owner => {
             page.line(format_args!("{agent} is asked to stop {task}, which ends then"));
@@ -108,11 +108,11 @@ fn waiting_for(session: &Session, hits: &Hits) -> anyhow::Result<Vec<Brief>> {
 
 fn say_left(page: &mut Page, session: &Session, left: &[Brief]) {
     let Some(first) = left.first() else { return };
-    let names: Vec<_> = left.iter().take(5).map(|one| Hits::named(one).to_string()).collect();
+    let names: Vec<_> = left.iter().take(5).map(|one| Named::from(one).to_string()).collect();
     let more = left.len().saturating_sub(names.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     page.marked("now stuck:", Tone::Bad, format!("{}{more}", listed(&names)));
-    let first = Hits::named(first).short();
+    let first = Named::from(first).short();
     let free = session.wording.command(&format!("edit {first} --no-depends"));
     page.line(format_args!("{free} lets one wait for nothing"));
 }

@@ -56,8 +56,8 @@ fn as_person(task: &Named, error: anyhow::Error) -> anyhow::Error {
     }
     let number = task.short();
     let told = format!(
-        "nobody holds {task}, so it has no result yet: `callboard cancel {number}` ends it, if it \
-         is not to be done; `callboard claim {number}` takes it, to do it"
+        "nobody works on {task}; `callboard cancel {number}` drops it, `callboard claim {number}` \
+         takes it"
     );
     error.context(InNumbers(told))
 }

@@ -145,7 +145,7 @@ pub(super) fn run(arguments: &Arguments) -> Outcome {
                 arguments.of.iter().try_fold(&command, |found, name| found.find_subcommand(name));
             let Some(found) = found else {
                 usage_error(format!(
-                    "there is no command `{name}`; `callboard help` lists those there are"
+                    "there is no command `{name}`; `callboard help` lists all commands"
                 ))
             };
             shown(&page(found)?)?;

@@ -90,17 +90,12 @@ impl Session {
             return Ok((false, Vec::new()));
         }
         let briefs = every_brief(self, get_all_tasks::Params::default())?;
-        let named = |task: &get_all_tasks::Brief| Named {
-            id: task.id.clone(),
-            number: task.number,
-            title: task.title.clone(),
-            status: Some(task.status),
-        };
         let has_all = |title: &str| {
             let words = words_of(title);
             wanted.iter().all(|word| words.contains(word))
         };
-        let found: Vec<_> = briefs.iter().filter(|task| has_all(&task.title)).map(named).collect();
+        let found: Vec<_> =
+            briefs.iter().filter(|task| has_all(&task.title)).map(Named::from).collect();
         if !found.is_empty() {
             return Ok((true, found));
         }
@@ -113,7 +108,7 @@ impl Session {
             whole >= SIMILAR || part
         };
         let similar: Vec<_> =
-            briefs.iter().filter(|task| is_similar(&task.title)).map(named).collect();
+            briefs.iter().filter(|task| is_similar(&task.title)).map(Named::from).collect();
         Ok((false, similar))
     }
 

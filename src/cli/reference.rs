@@ -55,7 +55,8 @@ impl Session {
 impl Session {
     /// The error in the words of people, unless a program reads it.
     pub(super) fn in_numbers(&self, error: anyhow::Error, is_for_programs: bool) -> anyhow::Error {
-        if self.json || is_for_programs || !self.has_board() {
+        let is_in_words = error.is::<InNumbers>();
+        if self.json || is_for_programs || is_in_words || !self.has_board() {
             return error;
         }
         let (_, data) = blame_and_data(&error);

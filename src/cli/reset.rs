@@ -7,7 +7,7 @@ use serde_json::json;
 use super::print::text;
 use super::target::{Hits, Target};
 use super::{Declined, Outcome, Session};
-use crate::state::task::TaskStatus;
+use crate::state::task::{Named, TaskStatus};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -60,7 +60,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         && held.status.is_held()
         && !arguments.held
     {
-        let (name, agent) = (Hits::named(held), held.agent.as_ref());
+        let (name, agent) = (Named::from(held), held.agent.as_ref());
         let by = agent.map(|agent| format!(" by {agent}")).unwrap_or_default();
         let why = format!("{name} is held{by}; --held resets it all the same");
         return Err(Declined(anyhow::anyhow!(why)).into());

@@ -64,7 +64,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let (ready, tasks): (Vec<_>, Vec<_>) = hits.tasks.into_iter().partition(is_ready);
     if tasks.is_empty() {
         let why = match ready.first() {
-            Some(task) => format!("{} is available as it is; nothing to retry", Hits::named(task)),
+            Some(task) => format!("{} is available as it is; nothing to retry", Named::from(task)),
             None if given.is_empty() => "no task has failed; nothing to retry".to_owned(),
             None => format!(
                 "nothing has failed at or below {}; `callboard tasks --failed` lists failed tasks",
@@ -73,7 +73,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         };
         return Err(Declined(anyhow::anyhow!(why)).into());
     }
-    let tasks: Vec<_> = tasks.iter().map(Hits::named).collect();
+    let tasks: Vec<_> = tasks.iter().map(Named::from).collect();
     let retry = |task: &Named| Params { task_id: Some(task.id.to_string()), ..Default::default() };
     let reply = match tasks.as_slice() {
         [task] => session.ask::<ops::RetryTask>(&retry(task))?.into_json(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::ask::step;
 use super::connect::quoted;
 use super::print::Tone;
-use super::target::{Hits, list};
+use super::target::list;
 use super::{Outcome, Session, usage_error};
 use crate::ops::{self, apply_batch, approve_task, reject_task};
 use crate::state::task::{Named, TaskStatus};
@@ -85,7 +85,7 @@ pub(super) fn reject(session: &Session, arguments: Reject) -> Outcome {
 /// Says which tasks are in review, and the line that approves or rejects them.
 fn waiting(session: &Session, verb: &str) -> Outcome {
     let found = session.leaves(None, &[TaskStatus::Review])?;
-    let tasks: Vec<_> = found.iter().map(Hits::named).collect();
+    let tasks: Vec<_> = found.iter().map(Named::from).collect();
     let numbers: Vec<_> = tasks.iter().map(|task| task.short()).collect();
     session.show(&serde_json::json!({"in_review": tasks}), |page| {
         let Some(first) = numbers.first() else { return page.line("no task waits for review") };

@@ -30,13 +30,8 @@ impl Hits {
         self.tasks.extend(tasks.into_iter().filter(|task| self.seen.insert(task.id.clone())));
     }
 
-    pub(super) fn named(task: &Brief) -> Named {
-        let (id, title) = (task.id.clone(), task.title.clone());
-        Named { id, number: task.number, title, status: Some(task.status) }
-    }
-
     pub(super) fn names(&self) -> Vec<Named> {
-        self.tasks.iter().map(Self::named).collect()
+        self.tasks.iter().map(Named::from).collect()
     }
 }
 
@@ -128,7 +123,7 @@ impl Session {
         let mut page = self.page(crate::participant::board_time(self.dir()));
         for hit in hits.tasks.iter().take(CANDIDATES) {
             let agent = hit.agent.as_ref().map(|agent| format!(" ({agent} works on it)"));
-            page.line(format_args!("  {}{}", Hits::named(hit), agent.unwrap_or_default()));
+            page.line(format_args!("  {}{}", Named::from(hit), agent.unwrap_or_default()));
         }
         if let Some(more) = hits.tasks.len().checked_sub(CANDIDATES).filter(|more| *more > 0) {
             page.line(format_args!("  and {more} more"));

@@ -10,7 +10,7 @@ use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
-use crate::state::task::{Task, TaskStatus};
+use crate::state::task::{Named, Task, TaskStatus};
 use crate::state::time::Timestamp;
 use crate::view::Standing;
 
@@ -56,6 +56,13 @@ pub struct Brief {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     pub priority: u8,
+}
+
+impl From<&Brief> for Named {
+    fn from(task: &Brief) -> Self {
+        let (id, title) = (task.id.clone(), task.title.clone());
+        Self { id, number: task.number, title, status: Some(task.status) }
+    }
 }
 
 /// Bytes of a title in one line, and tasks named there.

@@ -333,6 +333,16 @@ fn what_ends_many_tasks_says_which_and_whose_they_were() {
 }
 
 #[test]
+fn a_person_who_completes_an_open_task_is_told_how_it_ends() {
+    let board = board();
+    let why = ["nobody works on #1 Write the lexer", "callboard cancel 1", "callboard claim 1"];
+    fails(&board, &["done", "1"], REFUSED, &why);
+    // An agent claims what it completes.
+    let of_agent = ["#1", "claim it with `callboard --agent bob claim lexer-a`"];
+    fails(&board, &["--agent", "bob", "complete", "1", "x"], REFUSED, &of_agent);
+}
+
+#[test]
 fn an_answer_goes_to_the_question_that_its_first_word_names() {
     let board = board();
     let ask = |agent: &str, question: &str| {

@@ -58,7 +58,7 @@ struct Line<'c> {
     behind: Vec<String>,
 }
 
-/// Parses the words of a process, the first of which is the program's name.
+/// Parses a command line. The first word is the program's name.
 pub(super) fn parsed(given: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     let root = parser();
     let text: Option<Vec<_>> = given.iter().map(|word| word.to_str().map(str::to_owned)).collect();
@@ -194,7 +194,7 @@ impl<'c> Line<'c> {
         Some(match as_command.or_else(by_meaning) {
             Some(name) => Meant::Line(strings(&["help", &name])),
             None => Meant::Hint(format!(
-                "there is no command `{asked}`; {} lists those there are",
+                "there is no command `{asked}`; {} lists all commands",
                 self.quoted("help")
             )),
         })
@@ -594,7 +594,7 @@ impl<'c> Line<'c> {
                 self.named(first, &line)
             }
             None => Meant::Hint(format!(
-                "there is no command `{first}`; {} lists those there are",
+                "there is no command `{first}`; {} lists all commands",
                 self.quoted("help")
             )),
         }
