@@ -306,11 +306,14 @@ fn a_review_is_approved_and_a_change_by_others_is_seen() {
     ui.shows("blocked by #3");
     ui.keys("M");
     ui.shows("M gives it back");
-    let third = |screen: &vt100::Screen| screen.cell(3, 0).is_some_and(vt100::Cell::inverse);
-    ui.until("another row", |screen| !third(screen));
+    // No row is chosen before the list has come.
+    let chosen = |screen: &vt100::Screen| {
+        (1..24).find(|row| screen.cell(*row, 0).is_some_and(vt100::Cell::inverse))
+    };
+    ui.until("another row", |screen| chosen(screen).is_some_and(|row| row != 3));
     // A click with the left button, in the form in which terminals report it.
     ui.keys("\u{1b}[<0;5;4M\u{1b}[<0;5;4m");
-    ui.until("the row that was clicked", third);
+    ui.until("the row that was clicked", |screen| chosen(screen) == Some(3));
     ui.keys("?");
     ui.shows("any key closes this");
     // Ctrl-C.

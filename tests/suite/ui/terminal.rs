@@ -86,10 +86,12 @@ impl Terminal {
         Self { child, window: Some(Window { keyboard, device, _open, reader }), seen }
     }
 
-    /// Waits until the text is on the screen.
+    /// Waits until the text is on the screen, wherever its lines end.
     #[track_caller]
     pub(super) fn shows(&self, text: &str) {
-        self.until(text, |screen| screen.contents().contains(text));
+        let unbroken = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = unbroken(text);
+        self.until(&text, |screen| unbroken(&screen.contents()).contains(&text));
     }
 
     /// Waits until the screen is as it is wanted, and returns how long that took.
