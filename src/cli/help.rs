@@ -44,7 +44,7 @@ letters of its beginning or end, its path (P1.M2.T3), or its title or the beginn
 
 /// Examples of commands whose own files have none.
 const EXAMPLES: &[(&str, &[&str])] = &[
-    ("tree", &["tree", "tree P1.M2"]),
+    ("tree", &["tree", "tree 12", "tree P1.M2"]),
     ("approve", &["approve 12 13", "approve 12 --message 'well tested'"]),
     ("reject", &["reject 12 'names with dots are lost'", "reject P1.M2.T3 'no tests'"]),
     ("notify", &["notify", "notify test"]),

@@ -36,8 +36,13 @@ impl Hits {
 }
 
 impl Session {
+    /// What a command is to change.
     pub(super) fn target(&self, given: &str) -> anyhow::Result<Target> {
         self.expect_board(ops::CancelTask::NAME)?;
+        self.task_or_scope(given)
+    }
+
+    pub(super) fn task_or_scope(&self, given: &str) -> anyhow::Result<Target> {
         let is_scope = given == "all" || numbers(split_scope(given).1).is_some();
         match self.task(given) {
             Ok(task) => Ok(Target::Task(task)),

@@ -4,24 +4,29 @@ use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
 use super::print::{Page, Tone};
+use super::target::Target;
 use super::tasks::{every_brief, numbers_around};
 use super::{Outcome, Session};
 use crate::ops;
 use crate::ops::get_all_tasks::{Brief, Listed, Params};
 use crate::state::hierarchy::{self, Progress};
 use crate::state::id::TaskId;
-use crate::state::task::{Task, TaskStatus};
+use crate::state::task::{Named, Task, TaskStatus};
 use crate::view::{Numbers, Standing};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Show only tasks at or below this path
-    #[arg(value_name = "PATH")]
-    scope: Option<String>,
+    /// Show only this task with its parts, or, if it has none, the part of the board that it is in
+    #[arg(value_name = "TASK|PATH")]
+    task: Option<String>,
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    show(session, arguments.scope)
+    match arguments.task.map(|given| session.task_or_scope(&given)).transpose()? {
+        None => show(session, None),
+        Some(Target::Scope(scope)) => show(session, Some(scope)),
+        Some(Target::Task(task)) => around(session, &task),
+    }
 }
 
 pub(super) fn show(session: &Session, scope: Option<String>) -> Outcome {
@@ -39,6 +44,49 @@ pub(super) fn show(session: &Session, scope: Option<String>) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Shows the task and what is below it; of one without parts, what it is a part of.
+fn around(session: &Session, named: &Named) -> Outcome {
+    let reply = session.every_page::<ops::GetAllTasks>("tasks", &Params::default())?;
+    let all: Vec<&Task> = reply.tasks.iter().filter_map(|task| Listed::whole(task)).collect();
+    let has_parts = all.iter().any(|task| task.parent.as_ref() == Some(&named.id));
+    let itself = all.iter().find(|task| task.id == named.id);
+    let above = itself.and_then(|task| task.parent.as_ref()).filter(|_| !has_parts);
+    let top = above.unwrap_or(&named.id);
+    let tasks = at_or_below(&all, top);
+    let mut json = reply.json().clone();
+    if let Some(listed) = json["tasks"].as_array_mut() {
+        let wanted: HashSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
+        listed.retain(|task| task["id"].as_str().is_some_and(|id| wanted.contains(id)));
+    }
+    let briefs = if session.json { Vec::new() } else { every_brief(session, Params::default())? };
+    let drawn = Drawn::of(session, &briefs)?;
+    session.show(&json, |page| {
+        if !tasks.iter().any(|task| is_drawn(task)) {
+            let show = session.wording.command(&format!("show {}", named.short()));
+            page.line(format_args!("{named} is in no tree any more; {show} has it"));
+        }
+        write(page, &tasks, &drawn);
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The task `top` and all that are below it, in the order of `tasks`.
+fn at_or_below<'t>(tasks: &[&'t Task], top: &TaskId) -> Vec<&'t Task> {
+    let mut parts: HashMap<&TaskId, Vec<&TaskId>> = HashMap::new();
+    for task in tasks {
+        if let Some(parent) = &task.parent {
+            parts.entry(parent).or_default().push(&task.id);
+        }
+    }
+    let (mut wanted, mut open) = (HashSet::new(), vec![top]);
+    while let Some(id) = open.pop() {
+        if wanted.insert(id) {
+            open.extend(parts.get(id).into_iter().flatten());
+        }
+    }
+    tasks.iter().copied().filter(|task| wanted.contains(&task.id)).collect()
+}
+
 /// What is written beside the tasks.
 struct Drawn {
     standings: HashMap<TaskId, Standing>,
@@ -54,11 +102,15 @@ impl Drawn {
     }
 }
 
+fn is_drawn(task: &Task) -> bool {
+    task.status != TaskStatus::Obsolete
+}
+
 /// Prints each task below its parent, without tasks that the plan has dropped.
 fn write(page: &mut Page, tasks: &[&Task], drawn: &Drawn) {
     let there: HashSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
     let mut below: HashMap<Option<&TaskId>, Vec<&Task>> = HashMap::new();
-    for task in tasks.iter().copied().filter(|task| task.status != TaskStatus::Obsolete) {
+    for task in tasks.iter().copied().filter(|task| is_drawn(task)) {
         below
             .entry(task.parent.as_ref().filter(|parent| there.contains(parent)))
             .or_default()

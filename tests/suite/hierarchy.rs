@@ -27,6 +27,31 @@ fn run(board: &Board, arguments: &[&str]) -> Finished {
 }
 
 #[test]
+fn tree_of_a_task_has_its_parts_or_what_it_is_a_part_of() {
+    let board = board();
+    let tree = |name: &str| run(&board, &["tree", name]).stdout;
+    let of_the_first =
+        "P1.M1 #2 open 0 % (0 of 2) m1\n  P1.M1.T1 #3 ready a\n  P1.M1.T2 #4 blocked by #3 b\n";
+    for name in ["2", "#2", "m1", "P1.M1", "p1.m1", "T2"] {
+        assert_eq!(tree(name), of_the_first, "{name}");
+    }
+    for name in ["3", "b", "P1.M1.T2"] {
+        assert_eq!(tree(name), of_the_first, "{name} has no parts");
+    }
+    assert_eq!(tree("p2"), "P2 #5 open 0 % (0 of 1) p2\n  P2.M1 #6 blocked by #1 c\n");
+    let json = run(&board, &["--json", "tree", "4"]).value();
+    let ids: Vec<_> =
+        json["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["m1", "a", "b"]);
+    for name in ["99", "nonsense"] {
+        let (refused, shown) = (run(&board, &["tree", name]), run(&board, &["show", name]));
+        assert_eq!((refused.status.code(), &refused.stderr), (Some(1), &shown.stderr), "{name}");
+    }
+    run(&board, &["add", "alone"]);
+    assert_eq!(tree("alone"), "#7 ready alone\n");
+}
+
+#[test]
 fn the_tree_shows_how_far_everything_has_come() {
     let board = board();
     let mut client = Client::start(board.command().arg("mcp"));
