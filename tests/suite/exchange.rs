@@ -88,3 +88,54 @@ pub(crate) fn texts(directory: &Path) -> BTreeMap<String, String> {
     }
     texts
 }
+
+/// What an export in a form of callboard's own must bring back, by title.
+fn essence(board: &Board) -> BTreeMap<String, Value> {
+    let tasks = board.cli_ok("get_all_tasks", json!({"limit": 1000}))["tasks"].take();
+    let tasks = tasks.as_array().unwrap();
+    let title = |task: &Value| task["title"].as_str().unwrap_or_default().to_owned();
+    let title_of = |id: &Value| tasks.iter().find(|task| task["id"] == *id).map(title);
+    let of_task = |task: &Value| {
+        let waits: Vec<_> = task["dependencies"].as_array().unwrap().iter().map(title_of).collect();
+        let fields = ["description", "status", "priority", "tags"].map(|name| task[name].clone());
+        json!([fields, waits])
+    };
+    tasks.iter().map(|task| (title(task), of_task(task))).collect()
+}
+
+#[test]
+fn tasks_of_a_board_without_a_plan_are_exported_as_one() {
+    let board = Board::new();
+    board.cli_ok("init_coordination", json!({"goal": "Port the parser"}));
+    for format in ["markdown", "json"] {
+        let told = refusal(&board, &["export", format]);
+        assert!(told.contains("the board has no tasks; `callboard add TEXT` adds one"), "{told}");
+    }
+    let add = |task: Value| board.cli_ok("create_task", task);
+    add(
+        json!({"id": "lexer", "title": "Lexer", "description": "Write the lexer\n\n- fast", "priority": 1}),
+    );
+    add(
+        json!({"id": "parser", "title": "Parser", "description": "Write it", "dependencies": ["lexer"]}),
+    );
+    add(json!({"id": "p3", "title": "Printer", "description": "A part", "path": "P3"}));
+    add(
+        json!({"id": "m1", "title": "Layout", "description": "Lines", "path": "P3.M1", "tags": ["late"]}),
+    );
+    add(json!({"id": "gone", "title": "Gone", "description": "Not wanted"}));
+    board.cli_ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
+    board.cli_ok("claim_task", json!({"agent_id": "a", "task_id": "lexer"}));
+    board.cli_ok("complete_task", json!({"agent_id": "a", "task_id": "lexer", "output": "done"}));
+    board.cli_ok("cancel_task", json!({"task_id": "gone"}));
+    let expected = essence(&board);
+    for (format, name) in [("markdown", "PLAN.md"), ("json", "plan.json")] {
+        let made = run(&board, &["export", format]).stdout;
+        let other = Board::new();
+        write(&other, name, &made);
+        reply(&other, &["import", name]);
+        assert_eq!(essence(&other), expected, "{format}: {made}");
+        // Where there is a plan, that is exported.
+        other.cli_ok("create_task", json!({"title": "Beside", "description": "of no plan"}));
+        assert!(!run(&other, &["export", format]).stdout.contains("Beside"), "{format}");
+    }
+}

@@ -1,5 +1,6 @@
 //! `callboard export`: writes the board for another tool.
 
+use std::collections::HashSet;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -7,9 +8,13 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::{known, reported, view, with_formats, written};
-use crate::cli::print::{self, Page, text};
+use crate::cli::print::{self, Page, harmless_json, text};
+use crate::cli::report::{Declined, blame_and_data};
 use crate::cli::{Outcome, Session, plan, usage_error};
 use crate::exchange::{Report, Written};
+use crate::plan::{to_json, to_markdown};
+use crate::state::hierarchy::{numbers, part_path};
+use crate::state::task::{Task, TaskStatus};
 
 const EXAMPLES: &str = "Examples:\n  \
     callboard export task-master .taskmaster/tasks/tasks.json\n  \
@@ -24,7 +29,8 @@ pub(crate) struct Arguments {
     /// File, or directory of a project; `-` is standard output [default: -]
     #[arg(value_name = "PATH|-")]
     path: Option<String>,
-    /// Name of the plan, for markdown and json; needed if there are several
+    /// Name of the plan, for markdown and json; needed if there are several. Without a plan, they
+    /// have the tasks
     #[arg(long, value_name = "NAME")]
     plan: Option<String>,
     /// Replace files that callboard did not write
@@ -46,8 +52,7 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let (made, is_one_file) = match known(&format, |format| format.write.is_some()) {
         None => {
             let name = if format == "json" { "plan.json" } else { "PLAN.md" };
-            let files =
-                vec![(name.to_owned(), plan::text_of(session, &format, of_plan.as_deref())?)];
+            let files = vec![(name.to_owned(), plan_text(session, &format, of_plan.as_deref())?)];
             (Written { files, report: Report::default() }, true)
         }
         Some(format) => {
@@ -85,6 +90,52 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     });
     session.show(&reply, |page| told(page, &reply, &made.report))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The plan of that name, or the only one, in a form of callboard's own; on a board without a plan,
+/// its tasks in that form.
+fn plan_text(session: &Session, format: &str, name: Option<&str>) -> anyhow::Result<String> {
+    match plan::text_of(session, format, name) {
+        Err(error) if name.is_none() && blame_and_data(&error).1["code"] == "no_plan" => {
+            tasks_as_plan(session, format)
+        }
+        made => made,
+    }
+}
+
+/// The tasks of a board as a plan that makes the same tasks where it is imported.
+fn tasks_as_plan(session: &Session, format: &str) -> anyhow::Result<String> {
+    let view = view(session)?;
+    let title = Some(view.goal.as_str()).filter(|goal| !goal.is_empty());
+    let tasks = with_paths(view.tasks);
+    if tasks.is_empty() {
+        let add = session.wording.command("add TEXT");
+        let why = format!("there is nothing to export: the board has no tasks; {add} adds one");
+        return Err(Declined(anyhow::anyhow!(why)).into());
+    }
+    let tasks: Vec<&Task> = tasks.iter().collect();
+    Ok(match format {
+        "json" => harmless_json(&serde_json::to_string_pretty(&to_json(title, &tasks))?) + "\n",
+        _ => to_markdown(title, None, &tasks),
+    })
+}
+
+/// The tasks in the order of their paths. Those without one stand behind the others, each with a
+/// path of its own. A task waits for what is written, too.
+fn with_paths(mut tasks: Vec<Task>) -> Vec<Task> {
+    tasks.retain(|task| task.status != TaskStatus::Obsolete);
+    let place = |task: &Task| task.path.as_deref().and_then(numbers);
+    let mut last = tasks.iter().filter_map(place).map(|numbers| numbers[0]).max().unwrap_or(0);
+    for task in tasks.iter_mut().filter(|task| place(task).is_none()) {
+        last += 1;
+        task.path = part_path(None, last);
+    }
+    tasks.sort_by_cached_key(place);
+    let written: HashSet<_> = tasks.iter().map(|task| task.id.clone()).collect();
+    for task in &mut tasks {
+        task.dependencies.retain(|id| written.contains(id));
+    }
+    tasks
 }
 
 /// Writes the board in a format to standard output.

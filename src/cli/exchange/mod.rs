@@ -24,6 +24,8 @@ use crate::state::document::PlanVersion;
 
 /// Names of plans in callboard's own forms, which are formats, too.
 const PLANS: [&str; 2] = ["markdown", "json"];
+/// What has these forms.
+const OWN_FORM: &str = "a plan in a form of callboard's own";
 /// Most faults that are named.
 const NAMED: usize = 10;
 
@@ -81,13 +83,13 @@ fn names(fits: fn(&Format) -> bool) -> String {
 
 /// What help says of the formats, before `text`.
 pub(super) fn with_formats(text: &str, fits: fn(&Format) -> bool) -> String {
-    let plans = PLANS.map(|name| (name, "a plan in a form of callboard's own"));
+    let plans = PLANS.map(|name| (name, OWN_FORM));
     with_formats_of(text, &plans, fits)
 }
 
 /// The formats that are written, each with what has it.
 pub(super) fn formats_written() -> Vec<(String, String)> {
-    let plans = PLANS.map(|name| (name, "a plan in a form of callboard's own"));
+    let plans = PLANS.map(|name| (name, OWN_FORM));
     let others = FORMATS.iter().filter(|format| format.write.is_some());
     let all = plans.into_iter().chain(others.map(|format| (format.name, format.what)));
     all.map(|(name, what)| (name.to_owned(), what.to_owned())).collect()
