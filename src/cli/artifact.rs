@@ -6,21 +6,31 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::print::{Column, or_empty};
+use super::print::{Column, Page, or_empty};
 use super::{Outcome, Session, read_whole, usage_error};
 use crate::ops;
-use crate::ops::{attach_artifact, get_task};
+use crate::ops::get_all_tasks::Listed;
+use crate::ops::{attach_artifact, get_all_tasks, get_task};
+use crate::state::artifact::Artifact;
+use crate::state::task::Named;
+
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Without it, the files of all tasks are listed
+    #[command(subcommand)]
+    command: Option<Command>,
+}
 
 #[derive(clap::Subcommand)]
-pub(super) enum Command {
+enum Command {
     /// Keep a file with a task
     Attach(Attach),
-    /// List the files that are kept with a task
+    /// List the files that are kept with a task, or with all of them
     List(List),
 }
 
 #[derive(Args)]
-pub(super) struct Attach {
+struct Attach {
     /// The task
     #[arg(value_name = "TASK")]
     task: String,
@@ -32,17 +42,18 @@ pub(super) struct Attach {
     name: Option<String>,
 }
 
-#[derive(Args)]
-pub(super) struct List {
-    /// The task
+#[derive(Args, Default)]
+struct List {
+    /// The task [default: all that have not retired]
     #[arg(value_name = "TASK")]
-    task: String,
+    task: Option<String>,
 }
 
-pub(super) fn run(session: &Session, command: Command) -> Outcome {
-    match command {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    match arguments.command.unwrap_or(Command::List(List::default())) {
         Command::Attach(arguments) => attach(session, arguments),
-        Command::List(arguments) => list(session, &arguments),
+        Command::List(List { task: Some(task) }) => list(session, &task),
+        Command::List(List { task: None }) => list_all(session),
     }
 }
 
@@ -75,27 +86,57 @@ fn attach(session: &Session, arguments: Attach) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(session: &Session, arguments: &List) -> Outcome {
-    let task_id = session.task(&arguments.task)?.id.to_string();
+fn list(session: &Session, task: &str) -> Outcome {
+    let task_id = session.task(task)?.id.to_string();
     let query = get_task::Params { task_id: task_id.clone(), ..Default::default() };
     let reply = session.ask::<ops::GetTask>(&query)?;
     let artifacts = &reply.task.task.artifacts;
     let shown = json!({"task_id": task_id, "artifacts": artifacts});
     session.show(&shown, |page| {
         if artifacts.is_empty() {
-            return page.line(format_args!(
-                "no artifacts; {} keeps one",
-                session.wording.command("artifact attach")
-            ));
+            return page.line(nothing_kept(session));
         }
-        let rows = artifacts.iter().map(|one| {
-            let (agent, attempt) = (or_empty(one.agent.as_ref()), or_empty(one.attempt));
-            let name = Column::from(one.name.as_str());
-            let (at, earlier) = (page.when(one.at).into(), one.earlier.len().into());
-            [name, one.bytes.into(), at, agent.into(), attempt.into(), earlier]
-        });
-        let rows: Vec<_> = rows.collect();
+        let rows: Vec<_> = artifacts.iter().map(|one| row(page, one)).collect();
         page.table(["name", "bytes", "attached", "agent", "attempt", "earlier"], rows.into_iter());
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the files of all tasks, in the order of the tasks.
+fn list_all(session: &Session) -> Outcome {
+    let query = get_all_tasks::Params::default();
+    let reply = session.every_page::<ops::GetAllTasks>("tasks", &query)?;
+    let tasks = reply.tasks.iter().filter_map(|task| Listed::whole(task));
+    let kept: Vec<_> =
+        tasks.flat_map(|task| task.artifacts.iter().map(move |one| (task, one))).collect();
+    let shown = kept.iter().map(|(task, one)| {
+        let mut shown = json!(one);
+        shown["task_id"] = json!(task.id);
+        shown
+    });
+    session.show(&json!({"artifacts": shown.collect::<Vec<_>>()}), |page| {
+        if kept.is_empty() {
+            return page.line(nothing_kept(session));
+        }
+        let rows: Vec<_> = kept
+            .iter()
+            .map(|(task, one)| {
+                let [name, bytes, attached, agent, ..] = row(page, one);
+                let number = Named::from(*task).short();
+                [number.into(), name, bytes, attached, agent, task.headline().into()]
+            })
+            .collect();
+        page.table(["#", "name", "bytes", "attached", "agent", "task"], rows.into_iter());
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn nothing_kept(session: &Session) -> String {
+    format!("no artifacts; {} keeps one", session.wording.command("artifact attach TASK FILE"))
+}
+
+fn row(page: &Page, one: &Artifact) -> [Column; 6] {
+    let (agent, attempt) = (or_empty(one.agent.as_ref()), or_empty(one.attempt));
+    let (at, earlier) = (page.when(one.at).into(), one.earlier.len().into());
+    [one.name.as_str().into(), one.bytes.into(), at, agent.into(), attempt.into(), earlier]
 }

@@ -18,8 +18,9 @@ use crate::state::bundle::{Asked, Content, Told};
 
 #[derive(Args)]
 pub(super) struct Arguments {
+    /// Without it, the bundles are listed
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     /// Keep the bundles in this directory instead of on a board; it must be private to you
     /// [default: the board's `bundles`]
     #[arg(long, global = true, value_name = "DIR")]
@@ -127,7 +128,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         usage_error("--state-dir is a directory of this machine; leave --server out");
     }
     let place = Place { session, state_dir };
-    match command {
+    match command.unwrap_or(Command::List(List { limit: None, after: None })) {
         Command::Save(arguments) => save(&place, scope, arguments),
         Command::Load(arguments) => load(&place, scope, arguments),
         Command::Refine(arguments) => refine(&place, scope, arguments),

@@ -4,14 +4,21 @@
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::print::{Column, Page, Tone, text};
 use super::{Outcome, REFUSED, Session, read_input, usage_error};
 
-#[derive(clap::Subcommand)]
-pub(super) enum Command {
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Without it, the workflows are listed
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
     /// Save how far a workflow has come
     ///
     /// A command that `callboard work` runs may save in the workflow of `work`,
@@ -27,7 +34,7 @@ pub(super) enum Command {
 }
 
 #[derive(Args)]
-pub(super) struct Save {
+struct Save {
     /// Id of the workflow; the first save creates it
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
@@ -65,7 +72,7 @@ pub(super) struct Save {
 }
 
 #[derive(Args)]
-pub(super) struct Show {
+struct Show {
     /// Id of the workflow
     #[arg(value_name = "WORKFLOW", required_unless_present = "task")]
     workflow: Option<String>,
@@ -77,8 +84,8 @@ pub(super) struct Show {
     number: Option<u64>,
 }
 
-#[derive(Args)]
-pub(super) struct List {
+#[derive(Args, Default)]
+struct List {
     /// List the checkpoints of this workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: Option<String>,
@@ -91,7 +98,7 @@ pub(super) struct List {
 }
 
 #[derive(Args)]
-pub(super) struct Delete {
+struct Delete {
     /// Id of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
@@ -106,8 +113,8 @@ pub(super) struct Delete {
     all: bool,
 }
 
-pub(super) fn run(session: &Session, command: Command) -> Outcome {
-    match command {
+pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
+    match arguments.command.unwrap_or(Command::List(List::default())) {
         Command::Save(arguments) => save(session, arguments),
         Command::Show(arguments) => show(session, &arguments),
         Command::List(arguments) => list(session, &arguments),
@@ -231,7 +238,7 @@ fn show(session: &Session, arguments: &Show) -> Outcome {
         if !restored {
             page.line(format_args!(
                 "no checkpoint; {} keeps one",
-                session.wording.command("checkpoint save")
+                session.wording.command("checkpoint save WORKFLOW")
             ));
         }
         let checkpoint = &reply["checkpoint"];
@@ -264,7 +271,7 @@ fn list(session: &Session, arguments: &List) -> Outcome {
             (true, true) => page.line("no checkpoints are kept"),
             (false, true) => page.line(format_args!(
                 "no workflows; {} makes one",
-                session.wording.command("checkpoint save")
+                session.wording.command("checkpoint save WORKFLOW")
             )),
             (true, false) => {
                 let rows: Vec<_> = list.iter().map(|one| checkpoint_row(page, one)).collect();

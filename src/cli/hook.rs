@@ -39,6 +39,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
+use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{Outcome, Session, print};
@@ -59,11 +60,12 @@ process has started, else, if processes cannot be compared, the only one present
 #[derive(clap::Args)]
 #[command(after_help = WHO)]
 pub(super) struct Arguments {
+    /// Without it, the hooks are listed
     #[command(subcommand)]
-    hook: Hook,
+    hook: Option<Hook>,
 }
 
-#[derive(Clone, Copy, clap::Subcommand)]
+#[derive(Clone, Copy, Subcommand)]
 enum Hook {
     /// When a session begins, resumes or was compacted: tell it its agent, its tasks and the next
     /// step
@@ -82,8 +84,9 @@ enum Hook {
 }
 
 pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
+    let Some(hook) = arguments.hook else { return list(session) };
     let (sender, receiver) = sync_channel(1);
-    let (hook, session) = (arguments.hook, session.clone());
+    let session = session.clone();
     let asked = thread::Builder::new()
         .name("hook".to_owned())
         .spawn(move || drop(sender.send(hook.output(&session))));
@@ -91,6 +94,23 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     if let (Ok(_), Ok(Some(output))) = (asked, receiver.recv_timeout(PATIENCE)) {
         writeln!(io::stdout().lock(), "{}", print::harmless_json(&output.to_string()))?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says which hooks there are, and that clients run them.
+fn list(session: &Session) -> Outcome {
+    let root = Hook::augment_subcommands(clap::Command::new("hook"));
+    let about = |one: &clap::Command| one.get_about().map(ToString::to_string).unwrap_or_default();
+    let hooks: Vec<_> =
+        root.get_subcommands().map(|one| (one.get_name().to_owned(), about(one))).collect();
+    let names: Vec<_> = hooks.iter().map(|(name, _)| name).collect();
+    session.show(&json!({"hooks": names}), |page| {
+        let connect = session.wording.command("connect CLIENT --hooks");
+        page.line(format_args!("an agent's client runs these by itself; {connect} configures it"));
+        for (name, about) in &hooks {
+            page.wrapped("", &format!("{name:<14}"), print::Tone::Plain, about);
+        }
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

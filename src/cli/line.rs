@@ -135,7 +135,7 @@ pub(super) enum Command {
     Reset(reset::Arguments),
     /// Explain why a task cannot be claimed, who could claim it, and what changed it last
     Explain(explain::Arguments),
-    /// Import a plan as tasks, update them when it changes, and export it
+    /// Import a plan as tasks, update them when it changes, and export it; alone: list the plans
     Plan(plan::Arguments),
     /// Bring in tasks from files: a plan, or what another tool keeps
     Import(exchange::import::Arguments),
@@ -186,16 +186,14 @@ pub(super) enum Command {
     History(history::Arguments),
     /// Print the whole state, now or at an earlier event or time
     State(state::Arguments),
-    /// Keep states as files, compare them, and go back to them
+    /// Keep states as files, compare them, and go back to them; alone: list them
     Snapshot(snapshot::Arguments),
-    /// Keep refined prompts and settings for the next run, and load them
+    /// Keep refined prompts and settings for the next run, and load them; alone: list them
     Bundle(bundle::Arguments),
-    /// Keep how far a workflow has come, and what it may spend
-    #[command(subcommand)]
-    Checkpoint(checkpoint::Command),
-    /// Keep files with a task: reports, logs, patches
-    #[command(subcommand)]
-    Artifact(artifact::Command),
+    /// Keep how far a workflow has come, and what it may spend; alone: list the workflows
+    Checkpoint(checkpoint::Arguments),
+    /// Keep files with a task: reports, logs, patches; alone: list them
+    Artifact(artifact::Arguments),
     /// Write state, history and settings to one file, while other processes use the board
     ///
     /// In it: the journal, the state file and config.toml. Not in it: bundles/ (context bundles),
@@ -223,7 +221,7 @@ pub(super) enum Command {
     /// Open the board in a browser, or print a link for one
     #[command(visible_alias = "board")]
     Web(web::Arguments),
-    /// Create, list and revoke tokens for `callboard serve`
+    /// Create, list and revoke tokens for `callboard serve`; alone: list them
     Token(token::Arguments),
     /// Call any operation by name
     Call(call::Arguments),

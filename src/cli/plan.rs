@@ -15,8 +15,9 @@ use super::{Outcome, Session, exchange};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
+    /// Without it, the plans are listed, with what can be done next
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
@@ -100,7 +101,8 @@ struct Diff {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    match arguments.command {
+    let Some(command) = arguments.command else { return listed_with_next(session) };
+    match command {
         Command::Import(Import {
             file,
             format,
@@ -394,27 +396,45 @@ fn diff(session: &Session, arguments: &Diff) -> Outcome {
 
 fn list(session: &Session) -> Outcome {
     let reply = session.call("list_plans", json!({}))?;
+    session.show(&reply, |page| write_list(session, page, &reply))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists the plans, and names what is done with them most.
+fn listed_with_next(session: &Session) -> Outcome {
+    let reply = session.call("list_plans", json!({}))?;
     session.show(&reply, |page| {
-        let plans = reply["plans"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if plans.is_empty() {
-            return page.line(format_args!(
-                "the board has no plan yet; {} adds one",
-                session.wording.command("plan import FILE")
+        write_list(session, page, &reply);
+        if reply["plans"].as_array().is_some_and(|plans| !plans.is_empty()) {
+            let [tree, export, import] = ["tree", "plan export", "plan import FILE"]
+                .map(|words| session.wording.command(words));
+            page.line(format_args!(
+                "{tree} shows the tasks, {export} prints the plan, {import} takes a changed one in"
             ));
         }
-        let rows: Vec<_> = plans
-            .iter()
-            .map(|plan| {
-                let at = serde_json::from_value(plan["changed"].clone())
-                    .map(|at| page.when(at))
-                    .unwrap_or_default();
-                let [name, file, items, done, version] = files::row(session, plan);
-                [name, file, items, done, version, at].map(Into::into)
-            })
-            .collect();
-        page.table(["plan", "file", "items", "done", "version", "changed"], rows.into_iter());
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn write_list(session: &Session, page: &mut Page, reply: &Value) {
+    let plans = reply["plans"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if plans.is_empty() {
+        return page.line(format_args!(
+            "the board has no plan yet; {} adds one",
+            session.wording.command("plan import FILE")
+        ));
+    }
+    let rows: Vec<_> = plans
+        .iter()
+        .map(|plan| {
+            let at = serde_json::from_value(plan["changed"].clone())
+                .map(|at| page.when(at))
+                .unwrap_or_default();
+            let [name, file, items, done, version] = files::row(session, plan);
+            [name, file, items, done, version, at].map(Into::into)
+        })
+        .collect();
+    page.table(["plan", "file", "items", "done", "version", "changed"], rows.into_iter());
 }
 
 fn remove(session: &Session, name: &str) -> Outcome {

@@ -13,8 +13,9 @@ use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
+    /// Without it, the snapshots are listed
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(clap::Subcommand)]
@@ -67,7 +68,7 @@ struct Restore {
 }
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
-    match arguments.command {
+    match arguments.command.unwrap_or(Command::List(List { limit: None })) {
         Command::Create(arguments) => create(session, &arguments),
         Command::List(arguments) => list(session, &arguments),
         Command::Diff(arguments) => diff(session, &arguments),

@@ -17,8 +17,9 @@ use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
+    /// Without it, the tokens are listed
     #[command(subcommand)]
-    action: Action,
+    action: Option<Action>,
 }
 
 #[derive(Subcommand)]
@@ -74,7 +75,7 @@ impl From<Rank> for Role {
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.may_create()?;
-    match arguments.action {
+    match arguments.action.unwrap_or(Action::List) {
         Action::Add(wanted) => add(session, wanted),
         Action::List => list(session),
         Action::Revoke { name } => revoke(session, &name),

@@ -711,6 +711,76 @@ fn commands_that_need_an_argument_say_which_there_are() {
     }
 }
 
+/// The commands that have commands below them.
+fn groups(board: &Board) -> Vec<String> {
+    let (_, help, _) = run(board, "--help");
+    let (commands, _) = help.split_once("Options of all commands:").expect("options");
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<_> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let has_commands =
+        |name: &String| run(board, &format!("{name} --help")).1.contains("\nCommands:\n");
+    let groups: Vec<_> = names.into_iter().filter(has_commands).collect();
+    for known in ["snapshot", "token", "plan", "agents", "artifact"] {
+        assert!(groups.iter().any(|name| name == known), "no {known} in {groups:?}");
+    }
+    groups
+}
+
+#[test]
+fn every_group_of_commands_shows_something_when_it_stands_alone() {
+    let (board, nothing) = (scene(), Board::new());
+    for name in groups(&board) {
+        let (code, out, err) = run(&board, &name);
+        assert!(code == Some(0) && !out.trim().is_empty(), "{name}: {code:?} {out}{err}");
+        assert!(!out.contains("Usage:") && err.is_empty(), "{name}: {out}{err}");
+        let (code, json, err) = run(&board, &format!("{name} --json"));
+        let is_json = serde_json::from_str::<Value>(&json).is_ok_and(|json| json.is_object());
+        assert!(code == Some(0) && is_json, "{name}: {code:?} {json}{err}");
+        // Where there is no board, that may be the answer.
+        let (code, out, err) = run(&nothing, &name);
+        assert!(code != Some(2) && !out.contains("Usage:"), "{name}: {code:?} {out}{err}");
+    }
+    for name in ["snapshot", "token", "plan", "checkpoint", "bundle", "artifact"] {
+        let (_, alone, _) = run(&board, name);
+        let (_, listed, _) = run(&board, &format!("{name} list"));
+        assert_eq!(alone, listed, "{name}");
+    }
+}
+
+#[test]
+fn groups_alone_list_what_there_is() {
+    let board = scene();
+    std::fs::write(board.base().join("PLAN.md"), "# P1: One\n\n- [ ] Write the guide\n").unwrap();
+    std::fs::write(board.base().join("notes.txt"), "text").unwrap();
+    for line in [
+        "plan import PLAN.md",
+        "snapshot create --label before",
+        "token add carl",
+        "artifact attach 1 notes.txt",
+        "checkpoint save nightly --phase one",
+        "bundle save --state-scope s --prompt 'system=Be brief'",
+    ] {
+        let (code, out, err) = run(&board, line);
+        assert_eq!(code, Some(0), "{line}: {out}{err}");
+    }
+    for (line, parts) in [
+        ("plan", &["PLAN.md", "callboard plan export`"][..]),
+        ("snapshot", &["before"]),
+        ("token", &["carl"]),
+        ("artifact", &["notes.txt", "The lexer"]),
+        ("checkpoint", &["nightly"]),
+        ("bundle", &["BUNDLE"]),
+        ("hook", &["session-start", "connect CLIENT --hooks`"]),
+    ] {
+        let (code, out, err) = run(&board, line);
+        assert!(code == Some(0) && !out.starts_with("no "), "{line}: {out}{err}");
+        parts.iter().for_each(|part| assert!(out.contains(part), "{line}: no {part} in {out}"));
+    }
+    assert_eq!(run(&board, "plan --json").1, run(&board, "plan list --json").1);
+    let kept: Value = serde_json::from_str(&run(&board, "artifact --json").1).expect("JSON");
+    assert_eq!(kept["artifacts"][0]["task_id"], "task-a0");
+}
+
 #[test]
 fn several_tasks_are_taken_at_once() {
     let board = scene();
