@@ -85,6 +85,17 @@ console.log(`first load: ${total} bytes of ${sizes.length} files`);
 assert(total <= 150_000, JSON.stringify(sizes));
 passed('the first load is small');
 
+// What a timeline has to show before it is scrolled: now, and whose the bars are.
+const hidden = () => {
+  const at = (element) => element.getBoundingClientRect();
+  const view = at(document.querySelector('#timeline .scroll'));
+  const [now, name] = [at([...document.querySelectorAll('#timeline .grid')].at(-1)), at(document.querySelector('#timeline .names a'))];
+  return [
+    ...(now.left > view.left && now.right <= view.right ? [] : ['it does not start at its newest end']),
+    ...(name.left >= view.left && name.right < view.right ? [] : ['the agents have no names']),
+  ];
+};
+
 const state = await first.context().storageState();
 const faults = [];
 for (const colorScheme of ['light', 'dark']) {
@@ -106,6 +117,7 @@ for (const colorScheme of ['light', 'dark']) {
       }
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       if (wide > 0) faults.push(`${colorScheme} ${width} ${address}: ${wide} pixels too wide`);
+      if (address === '/timeline') faults.push(...(await page.evaluate(hidden)).map((one) => `${width} ${address}: ${one}`));
       const name = address === '/' ? 'board' : address.slice(1).replaceAll(/[^a-z0-9]+/gi, '-');
       await page.screenshot({ path: path.join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });
       await watch.check(page);

@@ -37,7 +37,7 @@ pub(in crate::web) fn page(board: &Board, timeline: &Timeline, hours: u32) -> Pa
                             }
                         }
                         @if timeline.lanes.is_empty() { p.empty { "No agent worked in this time." } }
-                        @else { div.scroll tabindex="0" { (drawing(timeline)) } }
+                        @else { div.scroll.newest tabindex="0" { div.drawn { (drawing(timeline)) } } }
                         @if timeline.more > 0 { p.note { (timeline.more) " more agents" } }
                     }
                 },
@@ -46,6 +46,7 @@ pub(in crate::web) fn page(board: &Board, timeline: &Timeline, hours: u32) -> Pa
     }
 }
 
+/// The names of the agents, which stay in view, and beside them what each did.
 fn drawing(timeline: &Timeline) -> Markup {
     let lanes: Vec<Vec<usize>> =
         timeline.lanes.iter().map(|(_, all)| rows(timeline, all)).collect();
@@ -54,8 +55,13 @@ fn drawing(timeline: &Timeline) -> Markup {
         lanes.iter().scan(TOP, |top, rows| Some(std::mem::replace(top, *top + tall(rows) + 6.0)));
     let tops: Vec<f64> = tops.collect();
     let high = TOP + lanes.iter().map(|rows| tall(rows) + 6.0).sum::<f64>();
-    let wide = NAMES + CHART + 10.0;
+    let wide = CHART + 10.0;
     html! {
+        svg.names width=(NAMES) height=(high) viewBox={ "0 0 " (NAMES) " " (high) } role="group" aria-label="Agents" {
+            @for ((agent, _), top) in timeline.lanes.iter().zip(&tops) {
+                a href=(agent_href(agent.as_str())) { text x="8" y=(top + 19.0) { (cut(agent.as_str(), 15)) } }
+            }
+        }
         svg width=(wide) height=(high) viewBox={ "0 0 " (wide) " " (high) } role="group" aria-label="Attempts of each agent" {
             @for step in 0..=6 {
                 @let at = timeline.since + timeline.now.since(timeline.since) * step / 6;
@@ -63,8 +69,7 @@ fn drawing(timeline: &Timeline) -> Markup {
                 line.grid x1=(x) x2=(x) y1=(TOP - 4.0) y2=(high) {}
                 text.faint x=(x) y="14" text-anchor=(if step == 6 { "end" } else { "start" }) { (local(at, "%H:%M")) }
             }
-            @for (((agent, attempts), rows), top) in timeline.lanes.iter().zip(&lanes).zip(&tops) {
-                a href=(agent_href(agent.as_str())) { text x="8" y=(top + 19.0) { (cut(agent.as_str(), 15)) } }
+            @for (((_, attempts), rows), top) in timeline.lanes.iter().zip(&lanes).zip(&tops) {
                 @for (one, row) in attempts.iter().zip(rows) { (bar(timeline, one, top + *row as f64 * LANE)) }
             }
         }
@@ -75,7 +80,7 @@ fn drawing(timeline: &Timeline) -> Markup {
 fn place(timeline: &Timeline, at: Timestamp) -> f64 {
     let all = timeline.now.since(timeline.since).max(1) as f64;
     let part = (at.since(timeline.since) as f64 / all).clamp(0.0, 1.0);
-    ((NAMES + part * CHART) * 10.0).round() / 10.0
+    (part * CHART * 10.0).round() / 10.0
 }
 
 /// The row of each attempt within its lane: the first in which no other is at that time.
