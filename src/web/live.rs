@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::shell::{self, HEAD};
-use super::{Door, Page, Seq, Visit};
+use super::{Door, Page, Renewed, Seq, Visit};
 use crate::ops::EventFilter;
 use crate::participant::{CallError, Caller};
 use crate::state::limit::OPEN_PAGES;
@@ -56,7 +56,8 @@ pub(super) struct Live {
     pub(super) closing: CancellationToken,
 }
 
-/// Address and visitor of a page; the visitor is `None` for the person whose board it is.
+/// Address and visitor of a page; the address is empty for all of whose pages only the head is kept
+/// up to date, the visitor `None` for the person whose board it is.
 type Key = (String, Option<String>);
 
 /// What an open page shows.
@@ -91,8 +92,9 @@ enum Has {
 }
 
 /// The element by which a page is kept up to date.
-pub(super) fn connection(visit: &Visit) -> Markup {
-    let page: String = form_urlencoded::byte_serialize(visit.path.as_bytes()).collect();
+pub(super) fn connection(visit: &Visit, renewed: Renewed) -> Markup {
+    let path = if renewed == Renewed::All { &*visit.path } else { "" };
+    let page: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
     let address = format!("{PATH}?page={page}&seq={Seq}");
     html! { div #live hidden hx-sse:connect=(address) hx-config=(HX_CONFIG) hx-nonce=(visit.nonce) {} }
 }
@@ -288,11 +290,11 @@ impl Frame {
             Has::Frame(number) if number <= self.number => number,
             _ => 0,
         };
-        let mut text =
-            format!("<title>{}</title>", html! { (shell::title(&self.title)) }.into_string());
-        if known < self.layout {
+        let title = Some(&*self.title).filter(|title| !title.is_empty()).map(shell::whole_title);
+        let mut text = html! { @if let Some(title) = title { title { (title) } } }.into_string();
+        let mut inside = self.sections.iter().filter(|one| one.id != HEAD).peekable();
+        if known < self.layout && inside.peek().is_some() {
             text.push_str("<hx-partial hx-target=\"main\" hx-swap=\"innerMorph\">");
-            let inside = self.sections.iter().filter(|one| one.id != HEAD);
             inside.for_each(|one| text.push_str(&one.html));
             text.push_str("</hx-partial>");
         }
@@ -343,7 +345,7 @@ mod tests {
             place: Spot::None,
             layout: Layout::Page,
             sections,
-            is_live: true,
+            renewed: Renewed::All,
         }
     }
 

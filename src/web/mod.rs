@@ -38,7 +38,7 @@ use entrance::{dressed, is_own};
 use live::Live;
 use login::Logins;
 pub use login::Secret;
-pub use page::{Layout, Place};
+pub use page::{Layout, Place, Renewed};
 use said::Said;
 pub use site::Site;
 pub use visit::{Notice, Seq, Visit};
@@ -65,8 +65,7 @@ pub struct Page {
     pub layout: Layout,
     /// In the order in which they are shown. They have no nonce, because open pages get them later.
     pub sections: Vec<Section>,
-    /// Whether an open page is kept up to date.
-    pub is_live: bool,
+    pub renewed: Renewed,
 }
 
 /// Why there is no page: a status, and what it says.

@@ -30,6 +30,16 @@ impl Place {
     ];
 }
 
+/// What of an open page is kept up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    All,
+    /// Nothing but its head, with what waits for the visitor: the rest takes long to make, or is to
+    /// stay as it was asked for.
+    Head,
+    Nothing,
+}
+
 /// How the sections of a page stand beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {

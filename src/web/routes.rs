@@ -23,13 +23,17 @@ const EVENTS_OF_ONE: u32 = 40;
 
 type Opened = Result<(Page, u64), Failure>;
 
-/// The page at the address of the visit, and the event that it shows.
+/// The page at the address of the visit, and the event that it shows; without an address, the head
+/// that all pages but the first have.
 pub(super) async fn page(door: &Door, visit: &Visit) -> Opened {
     let (path, query) = visit.path.split_once('?').unwrap_or((&visit.path, ""));
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let words: Vec<_> = decoded.split('/').filter(|word| !word.is_empty()).collect();
     let query = Query::of(query);
     let reader = Reader { door, visit, query: &query };
+    if path.is_empty() {
+        return reader.head().await;
+    }
     match words.as_slice() {
         [] => reader.first().await,
         ["agents"] => reader.agents().await,
@@ -78,9 +82,14 @@ impl Reader<'_> {
         self.door.ask::<GetBoard>(self.visit, rows_of(rows, 0)).await
     }
 
+    async fn head(&self) -> Opened {
+        let board = self.board(pages::board::ROWS).await?;
+        Ok((pages::head(&board), board.seq))
+    }
+
     /// A page that shows nothing but its head and what never changes.
     async fn plain(&self, page: impl Fn(&Board, &Visit) -> Page) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         Ok((page(&board, self.visit), board.seq))
     }
 
@@ -91,7 +100,7 @@ impl Reader<'_> {
 
     async fn agent(&self, name: &str) -> Opened {
         let id = AgentId::checked(name).map_err(|refusal| gone(refusal.to_string()))?;
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let asked = get_history::Params { agent: Some(name.to_owned()), ..history(EVENTS_OF_ONE) };
         let (events, _) = self.history(asked).await?;
         let principal = self.visit.principal();
@@ -110,7 +119,7 @@ impl Reader<'_> {
     }
 
     async fn tasks(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let query = self.query.clone();
         let kind = query.is.as_deref().and_then(Kind::of_word).unwrap_or(Kind::All);
         let list = self.door.handle.survey(move |state, _, now| {
@@ -123,7 +132,7 @@ impl Reader<'_> {
     }
 
     async fn task(&self, id: &str) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let task = self.task_of(id).await?;
         let asked = get_history::Params { task_id: Some(id.to_owned()), ..history(EVENTS_OF_ONE) };
         let (events, _) = self.history(asked).await?;
@@ -147,7 +156,7 @@ impl Reader<'_> {
     }
 
     async fn diff(&self, id: &str) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let task = self.task_of(id).await?;
         let project = self.door.project();
         let asked = task.clone();
@@ -158,7 +167,7 @@ impl Reader<'_> {
     }
 
     async fn graph(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let query = self.query.clone();
         let graph = self.door.handle.survey(move |state, _, _| {
             Graph::of(state, query.scope.as_deref(), query.is.as_deref() == Some("all"))
@@ -169,7 +178,7 @@ impl Reader<'_> {
     }
 
     async fn timeline(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let is_offered = |hours: &u32| pages::timeline::HOURS.contains(hours);
         let hours = self.query.rows.filter(is_offered).unwrap_or(pages::timeline::HOURS[1]);
         let timeline = self
@@ -181,7 +190,7 @@ impl Reader<'_> {
     }
 
     async fn events(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let asked = get_history::Params {
             agent: self.query.filter.agent.clone(),
             before_seq: self.query.after,
@@ -203,7 +212,7 @@ impl Reader<'_> {
     }
 
     async fn plan(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let asked = get_master_plan::Params {};
         let plan = self.door.ask::<GetMasterPlan>(self.visit, asked).await?;
         let scope = self.query.scope.clone();
@@ -213,7 +222,7 @@ impl Reader<'_> {
     }
 
     async fn files(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let held = self.door.handle.survey(|state, _, _| {
             let named = |id: &TaskId| Named::find(state, id);
             let held = state.reservations().take(limit::PAGE.max);
@@ -223,7 +232,7 @@ impl Reader<'_> {
     }
 
     async fn search(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let words = self.query.q.clone().unwrap_or_default();
         let found = self.door.handle.survey(move |state, _, now| Found::of(state, &words, now));
         let found = found.await?;
@@ -231,7 +240,7 @@ impl Reader<'_> {
     }
 
     async fn discoveries(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let after = self.query.after.and_then(|after| usize::try_from(after).ok());
         let found = self.door.handle.survey(move |state, _, _| {
             let newest = state.discoveries().rev().skip(after.unwrap_or_default());
@@ -243,7 +252,7 @@ impl Reader<'_> {
     }
 
     async fn snapshots(&self) -> Opened {
-        let board = self.board(1).await?;
+        let board = self.board(pages::board::ROWS).await?;
         let asked = list_snapshots::Params::default();
         let reply = self.door.ask::<ListSnapshots>(self.visit, asked).await?;
         let all: Vec<_> = reply.snapshots.iter().map(|one| (**one).clone()).collect();

@@ -3,10 +3,11 @@
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets::{ICON, SCRIPTS, STYLE, href};
+use super::pages::board::{ROWS, kind};
 use super::pages::Query;
 use super::parts::{Act, clock, line};
-use super::{Page, Place, Seq, Visit, live};
-use crate::view::{Board, Head};
+use super::{Page, Place, Renewed, Seq, Visit, live};
+use crate::view::{Board, Head, Wait};
 
 /// `includeIndicatorCSS`: its style sheet would be one of the script's making.
 const HTMX: &str =
@@ -16,7 +17,7 @@ pub(super) const HEAD: &str = "head";
 
 /// Everything in `main` is a section, in the order of the page: that is what is kept up to date.
 pub(super) fn page(visit: &Visit, page: &Page) -> Markup {
-    let is_live = page.is_live && visit.caller.is_some();
+    let renewed = if visit.caller.is_some() { page.renewed } else { Renewed::Nothing };
     let (head, rest): (Vec<_>, Vec<_>) =
         page.sections.iter().partition(|section| section.id == HEAD);
     html! {
@@ -25,7 +26,7 @@ pub(super) fn page(visit: &Visit, page: &Page) -> Markup {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title(&page.title)) }
+                title { (whole_title(&page.title)) }
                 meta name="htmx-config" content=(HTMX);
                 link rel="icon" href=(href(ICON));
                 link rel="stylesheet" href=(href(STYLE));
@@ -37,21 +38,29 @@ pub(super) fn page(visit: &Visit, page: &Page) -> Markup {
                     @for section in &head { (section.html) }
                     div.under {
                         (places(page.place))
-                        @if is_live { span #live-sign.live role="status" { "connecting" } }
+                        @if renewed == Renewed::All { span #live-sign.live role="status" { "connecting" } }
                     }
                 }
                 (notice(visit))
                 main #main class=(page.layout.class()) { @for section in &rest { (section.html) } }
                 (foot(visit))
-                @if is_live { (live::connection(visit)) }
+                @if renewed != Renewed::Nothing { (live::connection(visit, renewed)) }
             }
         }
     }
 }
 
 /// What the browser shows above a page.
-pub(super) fn title(page: &str) -> String {
+pub(super) fn whole_title(page: &str) -> String {
     format!("{page} · callboard")
+}
+
+/// The title of a page: how many wait for the person, and what it shows.
+pub(super) fn title(board: &Board, page: &str) -> String {
+    match board.waits.total() {
+        0 => page.to_owned(),
+        count => format!("({count}) {page}"),
+    }
 }
 
 /// What the last action came to. It is there without one, too, to be replaced. `data-done` tells the
@@ -95,6 +104,7 @@ pub(super) fn head(board: &Board, query: &Query, visit: &Visit) -> Markup {
             h1 title=(goal) { a href="/" { (goal) } }
             @if !board.parts.is_empty() { (scopes(board, query)) }
             (far(board))
+            (waiting(board))
             div.tools {
                 form role="search" action="/search" {
                     input type="search" name="q" placeholder="Search  /" aria-label="Search" data-search;
@@ -115,10 +125,23 @@ pub(super) fn small(board: &Board) -> Markup {
         div #head.head data-now=(board.now) {
             div.board { a href="/" { (board.head.goal) } }
             (far(board))
+            (waiting(board))
             div.tools {
                 form role="search" action="/search" {
                     input type="search" name="q" placeholder="Search  /" aria-label="Search" data-search;
                 }
+            }
+        }
+    }
+}
+
+/// What the script tells where no page is looked at.
+fn waiting(board: &Board) -> Markup {
+    let since = |wait: &Wait| wait.since.map(|since| since.millis()).unwrap_or_default();
+    html! {
+        ul #waiting hidden data-total=(board.waits.total()) {
+            @for wait in board.waits.rows.iter().take(ROWS as usize) {
+                li data-wait={ (kind(wait.kind)) " " (wait.name) } data-since=(since(wait)) { (wait.text) }
             }
         }
     }

@@ -105,12 +105,56 @@ await page.waitForSelector('#next [data-key="t4"]');
 assert.deepEqual(await notified(), [], 'what does not wait for the person is not told');
 await ask('Seen in the background?');
 const first = await until('a notification', async () => (await notified())[0]);
-assert.equal(first, '(3) Board without a goal: Question ada Seen in the background? Title of w1');
+assert.equal(first, '(3) Board without a goal: Question Q3 · ada: Seen in the background?');
 await look(false);
 await ask('Seen again?');
 await isShown('Seen again?');
 assert.equal((await notified()).length, 1);
 passed('a question is told where the page is not looked at');
+
+// Every page counts what waits, and one of those that are open tells it, unless one is looked at.
+const others = [];
+for (const [address, title] of [['/timeline', 'Timeline'], ['/keys', 'Keys'], ['/tasks/w1/diff', 'Changes of Title of w1'], ['/tasks/w1', '#4 Title of w1']]) {
+  const other = await context.newPage();
+  watch.follow(other, board);
+  await other.goto(origin + address);
+  await isLive(other);
+  assert.equal(await other.title(), `(4) ${title} · callboard`);
+  others.push([other, title]);
+}
+const all = [page, ...others.map(([other]) => other)];
+const told = async () => {
+  const said = await Promise.all(all.map((one) => one.evaluate(() => navigator.locks.query().then(() => window.told))));
+  return said.flat();
+};
+// What a page in the background wants to tell waits until the test lets it.
+const hides = (one, isHidden) => one.evaluate((hidden) => {
+  Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });
+  if (window.late) return;
+  const { setTimeout } = window;
+  Object.assign(window, { late: [], setTimeout: (run, time, ...given) => (time === 1000 ? window.late.push(() => run(...given)) : setTimeout(run, time, ...given)) });
+}, isHidden);
+const wants = (ones) => Promise.all(ones.map((one) => until(`${one.url()} wants to tell`, () => one.evaluate(() => window.late.length > 0))));
+const go = (ones) => Promise.all(ones.map((one) => one.evaluate(() => window.late.splice(0).forEach((run) => run()))));
+for (const one of all) await hides(one, true);
+await ask('Told by one?');
+await wants(all);
+for (const [other, title] of others) await until(title, async () => (await other.title()) === `(5) ${title} · callboard`);
+assert.equal((await told()).length, 1, 'nobody has told it yet');
+await go(all);
+await until('one tells', async () => (await told()).length > 1);
+assert.deepEqual((await told()).slice(1), ['(5) Board without a goal: Question Q5 · ada: Told by one?']);
+await hides(page, false);
+await ask('Looked at?');
+await wants(all.slice(1));
+await until('the page that is looked at has it', () => page.evaluate(() => navigator.locks.query().then(({ held }) => held.some(({ name }) => name.includes(' Q6 ')))));
+await go(all.slice(1));
+assert.equal((await told()).length, 2, 'one page is looked at');
+for (const [other] of others) {
+  await watch.check(other);
+  await other.close();
+}
+passed('every page counts what waits, and one of them tells it');
 
 // A page too many says so, and is live once there is room.
 const [cookie] = await context.cookies();

@@ -161,22 +161,30 @@ const load = () =>
 load();
 document.addEventListener('htmx:after:swap', load);
 
-// What waits is told where the page is not looked at.
-const count = () => Number($('#waits-title b')?.textContent ?? 0);
-const waits = () => new Map($$('#waits [data-key]').map((card) => [card.dataset.key, card]));
-let [waiting, known] = [count(), waits()];
+// What waits is counted in the title, and told where no page is looked at: once, by one of them.
+const list = () => [Number($('#waiting')?.dataset.total ?? 0), new Map($$('#waiting li').map((one) => [one.dataset.wait, one]))];
+let [waiting, known] = list();
+const tell = (count, fresh) => {
+  if (window.Notification?.permission !== 'granted') return;
+  const name = `callboard ${fresh ? `${fresh.dataset.wait} ${fresh.dataset.since}` : count}`;
+  const body = fresh ? `${fresh.dataset.wait} · ${fresh.textContent}` : '';
+  // The page that gets the lock tells; by the time it is free, all have asked for it.
+  navigator.locks.request(name, { ifAvailable: true }, (lock) => {
+    if (!lock) return null;
+    const note = document.hidden && new Notification(`(${count}) ${$('#head :is(h1, .board)').textContent}`, { tag: name, body });
+    if (note) note.onclick = () => (focus(), note.close());
+    return new Promise((resolve) => setTimeout(resolve, 60000));
+  });
+};
 document.addEventListener('htmx:after:swap', () => {
-  const [now, cards] = [count(), waits()];
-  const fresh = [...cards].find(([key]) => !known.has(key))?.[1];
-  const isMore = now > waiting || (fresh && now === waiting && cards.size === now);
-  [waiting, known] = [now, cards];
-  if (!isMore || !document.hidden || window.Notification?.permission !== 'granted') return;
-  const body = fresh ? $$('.kind, .who, .what, .text', fresh).map((one) => one.textContent).join(' ') : '';
-  const note = new Notification(`(${now}) ${$('#head h1').textContent}`, { tag: 'callboard', renotify: true, body });
-  note.onclick = () => {
-    focus();
-    note.close();
-  };
+  const [count, waits] = list();
+  // A page that is renewed as a whole gets its title with it.
+  if (!$('#live-sign')) document.title = document.title.replace(/^(\(\d+\) )?/, count ? `(${count}) ` : '');
+  const fresh = [...waits].find(([name]) => !known.has(name))?.[1];
+  const isMore = count > waiting || (fresh && count === waiting && waits.size === count);
+  [waiting, known] = [count, waits];
+  // A page that is looked at comes first.
+  if (isMore) setTimeout(tell, document.hidden ? 1000 : 0, count, fresh);
 });
 
 const asker = $('[data-notify]');

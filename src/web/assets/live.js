@@ -30,7 +30,7 @@
     init: (given) => { api = given; },
     // What a person has opened stays open, and what they have changed stays as it is.
     htmx_before_morph_attr: (element, { attrName }) =>
-      !(attrName === 'open' || (touched.has(element) && ['value', 'checked'].includes(attrName))),
+      !(['open', 'hidden'].includes(attrName) || (touched.has(element) && ['value', 'checked'].includes(attrName))),
     htmx_before_morph_node: (element) =>
       !(touched.has(element) && ['TEXTAREA', 'SELECT'].includes(element.tagName)),
   });

@@ -5,14 +5,14 @@ use maud::html;
 use crate::view::Board;
 use crate::web::parts::{Act, command, relations};
 use crate::web::visit::Visit;
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 pub(in crate::web) fn page(board: &Board, visit: &Visit) -> Page {
     Page {
-        title: "Add a task".to_owned(),
+        title: shell::title(board, "Add a task"),
         place: Place::None,
         layout: Layout::Narrow,
-        is_live: false,
+        renewed: Renewed::Head,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

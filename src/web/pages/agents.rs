@@ -9,14 +9,14 @@ use crate::view::columns::span;
 use crate::view::{AgentRow, Board, Latest, Profile, Sign, Worked};
 use crate::web::parts::{Act, age, agent, clock, command, heading, line, needed, opened, task};
 use crate::web::visit::Visit;
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 pub(in crate::web) fn page(board: &Board) -> Page {
     Page {
-        title: "Agents".to_owned(),
+        title: shell::title(board, "Agents"),
         place: Place::Agents,
         layout: Layout::Page,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section { id: "agents".into(), html: all(board) },
@@ -89,10 +89,10 @@ pub(in crate::web) fn one(
 ) -> Page {
     let name = profile.agent.id.as_str();
     Page {
-        title: name.to_owned(),
+        title: shell::title(board, name),
         place: Place::Agents,
         layout: Layout::One,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

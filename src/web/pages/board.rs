@@ -6,13 +6,14 @@ mod waits;
 mod work;
 
 pub(super) use below::event;
+pub(in crate::web) use waits::kind;
 
 use maud::{Markup, html};
 
 use super::Query;
 use crate::view::Board;
 use crate::web::visit::Visit;
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 /// Rows of each list, unless the address says how many.
 pub(in crate::web) const ROWS: u32 = 12;
@@ -21,11 +22,12 @@ pub(in crate::web) const LATEST: u32 = 8;
 
 pub(in crate::web) fn page(board: &Board, query: &Query, visit: &Visit) -> Page {
     let section = |id: &'static str, html| Section { id: id.into(), html };
+    let goal = if board.head.goal.is_empty() { "Board" } else { &*board.head.goal };
     Page {
-        title: title(board),
+        title: shell::title(board, goal),
         place: Place::Board,
         layout: Layout::Screen,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             section("head", shell::head(board, query, visit)),
             section("state", state(board, query, visit)),
@@ -36,15 +38,6 @@ pub(in crate::web) fn page(board: &Board, query: &Query, visit: &Visit) -> Page 
             section("blocked", below::blocked(board)),
             section("latest", below::latest(board, visit)),
         ],
-    }
-}
-
-/// How many wait for the person, and what the board is for.
-pub(in crate::web) fn title(board: &Board) -> String {
-    let goal = if board.head.goal.is_empty() { "Board" } else { &*board.head.goal };
-    match board.waits.total() {
-        0 => goal.to_owned(),
-        count => format!("({count}) {goal}"),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::state::discovery::Discovery;
 use crate::state::time::Timestamp;
 use crate::view::Board;
 use crate::web::parts::{age, agent, command, task_href};
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 /// Discoveries of a page.
 pub(in crate::web) const PAGE: usize = 100;
@@ -23,10 +23,10 @@ pub(in crate::web) fn page(
     let after = query.after.unwrap_or_default();
     let next = after + found.len() as u64;
     Page {
-        title: "Discoveries".to_owned(),
+        title: shell::title(board, "Discoveries"),
         place: Place::Discoveries,
         layout: Layout::Narrow,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

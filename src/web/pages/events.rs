@@ -5,7 +5,7 @@ use maud::html;
 use super::Query;
 use crate::view::{Board, Latest};
 use crate::web::visit::Visit;
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 pub(in crate::web) fn page(
     board: &Board,
@@ -15,10 +15,10 @@ pub(in crate::web) fn page(
     visit: &Visit,
 ) -> Page {
     Page {
-        title: "Events".to_owned(),
+        title: shell::title(board, "Events"),
         place: Place::Events,
         layout: Layout::Narrow,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

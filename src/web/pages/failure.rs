@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use crate::web::{Layout, Page, Place, Section};
+use crate::web::{Layout, Page, Place, Renewed, Section};
 
 pub(in crate::web) fn page(text: &str) -> Page {
     let html = html! {
@@ -12,7 +12,7 @@ pub(in crate::web) fn page(text: &str) -> Page {
         title: "Not here".to_owned(),
         place: Place::None,
         layout: Layout::Narrow,
-        is_live: false,
+        renewed: Renewed::Nothing,
         sections: vec![Section { id: "failure".into(), html }],
     }
 }

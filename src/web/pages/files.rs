@@ -7,17 +7,17 @@ use maud::html;
 use crate::state::reservation::Reservation;
 use crate::view::{Board, Named};
 use crate::web::parts::{agent, clock, command, task};
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 /// A reservation, and its task.
 pub(in crate::web) type Held = (Arc<Reservation>, Option<Named>);
 
 pub(in crate::web) fn page(board: &Board, held: &[Held]) -> Page {
     Page {
-        title: "Files".to_owned(),
+        title: shell::title(board, "Files"),
         place: Place::Files,
         layout: Layout::Page,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

@@ -8,7 +8,7 @@ use super::Query;
 use crate::view::columns::cut;
 use crate::view::{Board, Graph, Node, Tone};
 use crate::web::parts::{part, said, task_href};
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 use layout::{HEIGHT, Laid, WIDTH};
 
 /// Widest title in a node, in columns.
@@ -16,10 +16,10 @@ const TITLE: usize = 26;
 
 pub(in crate::web) fn page(board: &Board, graph: &Graph, query: &Query) -> Page {
     Page {
-        title: "Graph".to_owned(),
+        title: shell::title(board, "Graph"),
         place: Place::Graph,
         layout: Layout::Wide,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

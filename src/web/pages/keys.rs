@@ -3,7 +3,7 @@
 use maud::html;
 
 use crate::view::Board;
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 const KEYS: [(&str, &str); 8] = [
     ("/", "search"),
@@ -18,10 +18,10 @@ const KEYS: [(&str, &str); 8] = [
 
 pub(in crate::web) fn page(board: &Board) -> Page {
     Page {
-        title: "Keys".to_owned(),
+        title: shell::title(board, "Keys"),
         place: Place::None,
         layout: Layout::Narrow,
-        is_live: false,
+        renewed: Renewed::Head,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

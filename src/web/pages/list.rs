@@ -5,14 +5,14 @@ use maud::{Markup, html};
 use super::Query;
 use crate::view::{Board, Kind, List, Listed, PAGE};
 use crate::web::parts::{age, agent, part, status, task_href};
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 pub(in crate::web) fn page(board: &Board, list: &List, query: &Query) -> Page {
     Page {
-        title: format!("Tasks: {}", list.kind.as_str()),
+        title: shell::title(board, &format!("Tasks: {}", list.kind.as_str())),
         place: Place::Tasks,
         layout: Layout::Page,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

@@ -21,5 +21,19 @@ pub(super) mod timeline;
 
 pub(super) use query::Query;
 
+use super::{Layout, Page, Place, Renewed, Section, shell};
+use crate::view::Board;
+
+/// The head of the pages of which nothing else is kept up to date. Each keeps its own title.
+pub(super) fn head(board: &Board) -> Page {
+    Page {
+        title: String::new(),
+        place: Place::None,
+        layout: Layout::Page,
+        renewed: Renewed::Head,
+        sections: vec![Section { id: shell::HEAD.into(), html: shell::small(board) }],
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -7,17 +7,17 @@ use maud::{Markup, html};
 use super::{Query, markdown};
 use crate::view::{Board, Branch, Tree};
 use crate::web::parts::{command, status, task, task_href};
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 /// Depth to which parts are open at first.
 const OPEN: usize = 2;
 
 pub(in crate::web) fn page(board: &Board, tree: &Tree, text: &Arc<str>, query: &Query) -> Page {
     Page {
-        title: "Plan".to_owned(),
+        title: shell::title(board, "Plan"),
         place: Place::Plan,
         layout: Layout::Page,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

@@ -5,16 +5,17 @@ use maud::{Markup, html};
 use super::Query;
 use crate::view::{Board, Found, Rows};
 use crate::web::parts::{agent, heading, status, task};
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 pub(in crate::web) fn page(board: &Board, found: &Found, query: &Query) -> Page {
     let asked = query.q.as_deref().unwrap_or_default();
     let total = found.tasks.total() + found.agents.total() + found.discoveries.total();
+    let title = format!("Search: {asked}");
     Page {
-        title: if asked.is_empty() { "Search".to_owned() } else { format!("Search: {asked}") },
+        title: shell::title(board, title.trim_end_matches([':', ' '])),
         place: Place::None,
         layout: Layout::Narrow,
-        is_live: false,
+        renewed: Renewed::Head,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

@@ -6,14 +6,14 @@ use crate::state::snapshot::{Listed, Occasion};
 use crate::state::time::Timestamp;
 use crate::view::Board;
 use crate::web::parts::{clock, command};
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 pub(in crate::web) fn page(board: &Board, all: &[Listed]) -> Page {
     Page {
-        title: "Snapshots".to_owned(),
+        title: shell::title(board, "Snapshots"),
         place: Place::None,
         layout: Layout::Narrow,
-        is_live: false,
+        renewed: Renewed::Head,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

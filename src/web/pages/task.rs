@@ -17,7 +17,7 @@ use crate::state::time::Timestamp;
 use crate::view::{Board, Detail, Latest, Named};
 use crate::web::parts::{agent, clock, heading, status, task_href};
 use crate::web::visit::Visit;
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 /// What the page is made of.
 pub(in crate::web) struct Sheet {
@@ -32,10 +32,10 @@ pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page 
     // Nobody has changed anything before the first attempt.
     let changes = (!sheet.task.attempts.is_empty()).then(|| changes::waiting(sheet));
     Page {
-        title: format!("{name} {}", sheet.task.headline()),
+        title: shell::title(board, &format!("{name} {}", sheet.task.headline())),
         place: Place::None,
         layout: Layout::One,
-        is_live: true,
+        renewed: Renewed::All,
         sections: [
             Some(section("head", shell::small(board))),
             Some(section(
@@ -70,10 +70,10 @@ pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page 
 pub(in crate::web) fn diff(board: &Board, task: &Task, diff: &Diff, visit: &Visit) -> Page {
     let is_reviewed = task.status == TaskStatus::Review && visit.may_act();
     Page {
-        title: format!("Changes of {}", task.headline()),
+        title: shell::title(board, &format!("Changes of {}", task.headline())),
         place: Place::None,
         layout: Layout::Page,
-        is_live: false,
+        renewed: Renewed::Head,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section { id: "of".into(), html: of(task, is_reviewed, visit) },

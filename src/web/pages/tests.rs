@@ -56,7 +56,8 @@ const ATTRIBUTES: &str = "lang charset name content rel href src nonce defer cla
                           data-now data-key data-order data-priority data-copy data-age data-load \
                           data-line data-notify datetime tabindex open draggable hidden list autofocus rows \
                           target for hx-sse:connect hx-config hx-nonce width height viewbox x y rx \
-                          d x1 x2 y1 y2 text-anchor start data-seq data-done";
+                          d x1 x2 y1 y2 text-anchor start data-seq data-done \
+                          data-total data-wait data-since";
 
 fn corpus() -> impl Strategy<Value = String> {
     let mut texts: Vec<String> = MARKUP.iter().map(|text| (*text).to_owned()).collect();

@@ -7,7 +7,7 @@ use crate::state::time::{MINUTE, Timestamp};
 use crate::view::columns::cut;
 use crate::view::{Board, Timeline, Worked};
 use crate::web::parts::{agent_href, local, task_href};
-use crate::web::{Layout, Page, Place, Section, shell};
+use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 /// Hours that can be looked back on.
 pub(in crate::web) const HOURS: [u32; 4] = [1, 4, 12, 48];
@@ -20,10 +20,10 @@ const TOP: f64 = 24.0;
 
 pub(in crate::web) fn page(board: &Board, timeline: &Timeline, hours: u32) -> Page {
     Page {
-        title: "Timeline".to_owned(),
+        title: shell::title(board, "Timeline"),
         place: Place::Timeline,
         layout: Layout::Wide,
-        is_live: true,
+        renewed: Renewed::All,
         sections: vec![
             Section { id: "head".into(), html: shell::small(board) },
             Section {

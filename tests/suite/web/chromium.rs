@@ -75,7 +75,7 @@ fn hostile_texts_do_nothing_in_any_page() {
 
 #[test]
 fn person_is_helped_by_keys_the_clipboard_and_notifications() {
-    drive("person.mjs", 5, &[]);
+    drive("person.mjs", 6, &[]);
 }
 
 #[test]

@@ -40,7 +40,8 @@ fn nothing(board: &Board) -> Markup {
     }
 }
 
-fn kind(kind: WaitKind) -> &'static str {
+/// The kind of what waits, as a word.
+pub(in crate::web) fn kind(kind: WaitKind) -> &'static str {
     match kind {
         WaitKind::Permission => "Permission",
         WaitKind::Input => "At its prompt",
