@@ -119,11 +119,12 @@ for (const [address, title] of [['/timeline', 'Timeline'], ['/keys', 'Keys'], ['
   watch.follow(other, board);
   await other.goto(origin + address);
   await isLive(other);
+  await until('its diff, if it has one', () => other.evaluate(() => !document.querySelector('[data-load]')));
   assert.equal(await other.title(), `(4) ${title} · callboard`);
   others.push([other, title]);
 }
 const all = [page, ...others.map(([other]) => other)];
-const told = async () => {
+const tellings = async () => {
   const said = await Promise.all(all.map((one) => one.evaluate(() => navigator.locks.query().then(() => window.told))));
   return said.flat();
 };
@@ -140,16 +141,16 @@ for (const one of all) await hides(one, true);
 await ask('Told by one?');
 await wants(all);
 for (const [other, title] of others) await until(title, async () => (await other.title()) === `(5) ${title} · callboard`);
-assert.equal((await told()).length, 1, 'nobody has told it yet');
+assert.equal((await tellings()).length, 1, 'nobody has told it yet');
 await go(all);
-await until('one tells', async () => (await told()).length > 1);
-assert.deepEqual((await told()).slice(1), ['(5) Board without a goal: Question Q5 · ada: Told by one?']);
+await until('one tells', async () => (await tellings()).length > 1);
+assert.deepEqual((await tellings()).slice(1), ['(5) Board without a goal: Question Q5 · ada: Told by one?']);
 await hides(page, false);
 await ask('Looked at?');
 await wants(all.slice(1));
 await until('the page that is looked at has it', () => page.evaluate(() => navigator.locks.query().then(({ held }) => held.some(({ name }) => name.includes(' Q6 ')))));
 await go(all.slice(1));
-assert.equal((await told()).length, 2, 'one page is looked at');
+assert.equal((await tellings()).length, 2, 'one page is looked at');
 for (const [other] of others) {
   await watch.check(other);
   await other.close();

@@ -156,7 +156,7 @@ const load = () =>
   $$('[data-load]:not([data-loading])').forEach((one) => {
     const target = `#${one.id}`;
     one.dataset.loading = '';
-    htmx.ajax('GET', one.dataset.load, { target, select: target, swap: 'outerHTML' });
+    htmx.ajax('GET', one.dataset.load, { target, select: target, swap: 'outerHTML ignoreTitle:true' });
   });
 load();
 document.addEventListener('htmx:after:swap', load);
