@@ -35,6 +35,11 @@ async fn main() -> Outcome<()> {
     let directory =
         std::env::args().nth(1).ok_or("which directory? It is made if it is not there")?;
     let root = Path::new(&directory);
+    if root.join(".git").exists() {
+        let why = "is a git repository already, and the scene would add its own commits to it; \
+                   name a new directory, which may be inside";
+        return Err(format!("{directory} {why}").into());
+    }
     fs::create_dir_all(root.join(".coordination"))?;
     let state = root.join(".coordination/mcp-state.json");
     if state.exists() {

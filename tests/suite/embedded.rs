@@ -1,6 +1,7 @@
 //! The board in a program of one's own, beside processes of `callboard`.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use callboard::board::Options;
@@ -268,4 +269,22 @@ fn name_beside_the_default_policy_is_recorded_in_a_new_directory() {
         fs::read_to_string(board.file("config.toml")).unwrap(),
         "state_file = \"board.json\"\n"
     );
+}
+
+#[test]
+fn scene_is_put_into_no_repository_of_others() {
+    let board = Board::new();
+    let root = board.base().join("project");
+    fs::create_dir_all(&root).unwrap();
+    let made = Command::new("git").current_dir(&root).args(["init", "--quiet"]).status().unwrap();
+    assert!(made.success());
+    let scene = |dir: &Path| Command::new(example_program("scene")).arg(dir).output().unwrap();
+    let refused = scene(&root);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("is a git repository already"), "{said}");
+    let left: Vec<_> = fs::read_dir(&root).unwrap().map(|one| one.unwrap().file_name()).collect();
+    assert_eq!(left, [".git"], "nothing was written");
+    let inside = scene(&root.join("scene"));
+    assert!(inside.status.success(), "{}", String::from_utf8_lossy(&inside.stderr));
+    assert!(root.join("scene/.coordination/mcp-state.json").is_file());
 }
