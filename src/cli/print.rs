@@ -11,7 +11,9 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 pub(super) use crate::harmless::shown::{harmless, harmless_json, with_tabs};
+use crate::state::id::AgentId;
 use crate::state::time::{MINUTE, Timestamp};
+use crate::view::Reader;
 pub(super) use crate::view::Tone;
 use crate::view::columns;
 pub(super) use crate::view::told::{listed, text};
@@ -34,13 +36,25 @@ pub(super) struct Page {
     zone: TimeZone,
     /// Width of the terminal, if there is one.
     columns: Option<usize>,
+    reader: Reader,
 }
 
 impl Page {
     /// `now` is the time from which the ages of things are counted.
     pub(super) fn new(coloured: bool, now: Timestamp) -> Self {
         let columns = of_terminal();
-        Self { text: String::new(), coloured, now, zone: TimeZone::system(), columns }
+        let (text, zone, reader) = (String::new(), TimeZone::system(), Reader::default());
+        Self { text, coloured, now, zone, columns, reader }
+    }
+
+    /// The page with "you" for what this reader did.
+    pub(super) fn read_by(self, reader: Reader) -> Self {
+        Self { reader, ..self }
+    }
+
+    /// What is said of who acted.
+    pub(super) fn who<'a>(&self, actor: &'a AgentId) -> &'a str {
+        self.reader.calls(actor)
     }
 
     /// The page with times in UTC instead of the local time.
@@ -411,6 +425,7 @@ mod tests {
             now: Timestamp::from_millis(100_000_000_000),
             zone: TimeZone::UTC,
             columns: None,
+            reader: Reader::default(),
         };
         let told = |millis: i64| page.when(page.now + millis);
         assert_eq!(told(0), "just now");

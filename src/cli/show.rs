@@ -211,7 +211,7 @@ fn write_attempt(page: &mut Page, attempt: &Attempt) {
     }
     if let Some(reviewed) = &attempt.reviewed {
         let word = if reviewed.approved { "approved" } else { "sent back" };
-        let by = reviewed.by.as_ref().map(|by| format!(" by {}", by.shown())).unwrap_or_default();
+        let by = reviewed.by.as_ref().map(|by| format!(" by {}", page.who(by))).unwrap_or_default();
         let (when, comment) =
             (page.when(reviewed.at), reviewed.comment.as_deref().unwrap_or_default());
         page.field("review", format_args!("{word}{by} {when} {comment}"));

@@ -84,13 +84,17 @@ pub(super) fn task(named: &Named) -> Markup {
     }
 }
 
-/// Who acts: an agent, as a link to it, the person, or the bearer of a token.
-pub(super) fn agent(id: &AgentId) -> Markup {
+/// Who acts: an agent, as a link to it, the visitor, or another person.
+pub(super) fn who(id: &AgentId, visit: &Visit) -> Markup {
     html! {
-        @if id.as_str() == HUMAN { span.who { "you" } }
-        @else if let Some(name) = id.person() { span.who { (name) } }
-        @else { a.who href=(agent_href(id.as_str())) { (id.as_str()) } }
+        @if id.as_str() == HUMAN || id.person().is_some() { span.who { (visit.reader().calls(id)) } }
+        @else { (agent(id)) }
     }
+}
+
+/// An agent, as a link to it.
+pub(super) fn agent(id: &AgentId) -> Markup {
+    html! { a.who href=(agent_href(id.as_str())) { (id.as_str()) } }
 }
 
 /// A command that the person types, with a button that copies it.

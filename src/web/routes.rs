@@ -236,7 +236,7 @@ impl Reader<'_> {
         let words = self.query.q.clone().unwrap_or_default();
         let found = self.door.handle.survey(move |state, _, now| Found::of(state, &words, now));
         let found = found.await?;
-        Ok((pages::search::page(&board, &found, self.query), found.seq))
+        Ok((pages::search::page(&board, &found, self.query, self.visit), found.seq))
     }
 
     async fn discoveries(&self) -> Opened {
@@ -248,7 +248,7 @@ impl Reader<'_> {
             (found, state.discoveries().len())
         });
         let (found, total) = found.await?;
-        Ok((pages::discoveries::page(&board, &found, total, self.query), board.seq))
+        Ok((pages::discoveries::page(&board, &found, total, self.query, self.visit), board.seq))
     }
 
     async fn snapshots(&self) -> Opened {

@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, html};
 
 use super::assets::{ICON, SCRIPTS, STYLE, href};
-use super::pages::board::{ROWS, kind};
 use super::pages::Query;
+use super::pages::board::{ROWS, kind};
 use super::parts::{Act, clock, line};
 use super::{Page, Place, Renewed, Seq, Visit, live};
 use crate::view::{Board, Head, Wait};

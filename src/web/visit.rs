@@ -13,6 +13,7 @@ use crate::state::agent::Role;
 use crate::state::digest::hex;
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
+use crate::view::Reader;
 
 /// Who looks at which page.
 #[derive(Clone, Debug)]
@@ -81,14 +82,16 @@ impl Visit {
         self.caller.as_ref()?.principal.clone()
     }
 
-    /// Whether the visitor is who did it.
-    pub fn is_own(&self, actor: &AgentId) -> bool {
-        let Some(caller) = &self.caller else { return false };
-        let token = caller.principal.as_ref().map(|principal| principal.token.as_str());
-        match token.or(caller.person.as_deref()) {
-            Some(name) => *actor == AgentId::of_person(name),
-            None => actor.as_str() == HUMAN,
-        }
+    /// The visitor as who reads. The person whose board it is is also whoever acted in charge of it
+    /// without a name.
+    pub fn reader(&self) -> Reader {
+        let Some(caller) = &self.caller else { return Reader::default() };
+        let own = match (&caller.principal, &caller.person) {
+            (Some(principal), _) => vec![AgentId::of_person(&principal.token)],
+            (None, Some(name)) => vec![AgentId::of_person(name), AgentId::trusted(HUMAN)],
+            (None, None) => vec![AgentId::trusted(HUMAN)],
+        };
+        Reader::new(own)
     }
 
     /// Who is logged in, as the page says it.

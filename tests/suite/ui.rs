@@ -159,6 +159,7 @@ fn the_last_command_is_taken_back_once_it_is_confirmed() {
     ui.shows("it is taken back");
     // What is not undone is said, and nothing is asked.
     ui.keys("4");
+    ui.shows("you cancelled #6");
     ui.on("claimed #3", "u");
     ui.shows("can be undone");
     ui.keys("q");

@@ -30,7 +30,7 @@ use crate::ui::{
     AgentRow, Candidate, Content, EventRow, Line, Page, Place, Subject, TaskRow, TaskSubject,
     Undoable,
 };
-use crate::view::{Board, Names, Numbers, Tone};
+use crate::view::{self, Board, Names, Numbers, Tone};
 
 /// Rows of each list of the first screen.
 const ROWS: usize = 200;
@@ -91,7 +91,8 @@ impl Reader {
 
     fn page(&self) -> Printed {
         let session = &self.there.session;
-        Printed::new(true, board_time(session.dir())).in_utc(session.utc).unbounded()
+        let page = Printed::new(true, board_time(session.dir())).in_utc(session.utc).unbounded();
+        page.read_by(view::Reader::new(session.own_actors()))
     }
 
     async fn board(&self) -> anyhow::Result<Content> {

@@ -20,7 +20,7 @@ fn write_behind(before: &str, page: &mut Page, event: &Value, names: &Names) {
     let told = names.told(event);
     // No one acts when a lease expires.
     let actor = event["actor"].as_str().map(AgentId::trusted);
-    let actor = actor.as_ref().map_or("-", AgentId::shown);
+    let actor = actor.as_ref().map_or("-", |actor| page.who(actor));
     let at = Timestamp::of_text(&text(&event["at"])).map(|at| page.stamp(at)).unwrap_or_default();
     page.wrapped(&format!("{before}{at} {actor}"), told.word, told.tone, &told.text);
 }

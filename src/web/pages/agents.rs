@@ -236,7 +236,7 @@ fn messages(profile: &Profile, visit: &Visit) -> Markup {
             @if profile.messages.is_empty() { p.note { "None yet." } }
             @for message in &profile.messages {
                 div class=[(message.from != profile.agent.id).then_some("own")] {
-                    (letter(message, profile.now))
+                    (letter(message, profile.now, visit))
                     (answer(message, profile, visit))
                 }
             }

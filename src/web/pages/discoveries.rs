@@ -8,7 +8,8 @@ use super::Query;
 use crate::state::discovery::Discovery;
 use crate::state::time::Timestamp;
 use crate::view::Board;
-use crate::web::parts::{age, agent, command, task_href};
+use crate::web::parts::{age, command, task_href, who};
+use crate::web::visit::Visit;
 use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 /// Discoveries of a page.
@@ -19,6 +20,7 @@ pub(in crate::web) fn page(
     found: &[Arc<Discovery>],
     total: usize,
     query: &Query,
+    visit: &Visit,
 ) -> Page {
     let after = query.after.unwrap_or_default();
     let next = after + found.len() as u64;
@@ -40,7 +42,7 @@ pub(in crate::web) fn page(
                                 (command("callboard discover TEXT"))
                             }
                         }
-                        @for one in found { (card(one, board.now)) }
+                        @for one in found { (card(one, board.now, visit)) }
                         @if next < total as u64 { p.next-page { a.button href=(query.further("/discoveries", next)) { "Older" } } }
                     }
                 },
@@ -49,10 +51,10 @@ pub(in crate::web) fn page(
     }
 }
 
-pub(super) fn card(one: &Discovery, now: Timestamp) -> Markup {
+pub(super) fn card(one: &Discovery, now: Timestamp, visit: &Visit) -> Markup {
     html! {
         div.message {
-            div.row { (agent(&one.agent_id)) (age(one.created_at, now)) }
+            div.row { (who(&one.agent_id, visit)) (age(one.created_at, now)) }
             p.plain { (one.content) }
             p.note {
                 @for tag in &one.tags { span.tag { (tag) } " " }

@@ -5,9 +5,10 @@ use maud::{Markup, html};
 use super::Query;
 use crate::view::{Board, Found, Rows};
 use crate::web::parts::{agent, heading, status, task};
+use crate::web::visit::Visit;
 use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
-pub(in crate::web) fn page(board: &Board, found: &Found, query: &Query) -> Page {
+pub(in crate::web) fn page(board: &Board, found: &Found, query: &Query, visit: &Visit) -> Page {
     let asked = query.q.as_deref().unwrap_or_default();
     let total = found.tasks.total() + found.agents.total() + found.discoveries.total();
     let title = format!("Search: {asked}");
@@ -29,7 +30,7 @@ pub(in crate::web) fn page(board: &Board, found: &Found, query: &Query) -> Page 
                         }
                         @if asked.is_empty() { p.empty { "Words of a title, a description, a name or a discovery; a number such as #12; a path such as P1.M2." } }
                         @else if total == 0 { p.empty { "Nothing has all of these words. Events and results of earlier tasks: " code { "callboard history" } } }
-                        @else { (results(found)) }
+                        @else { (results(found, visit)) }
                     }
                 },
             },
@@ -37,7 +38,7 @@ pub(in crate::web) fn page(board: &Board, found: &Found, query: &Query) -> Page 
     }
 }
 
-fn results(found: &Found) -> Markup {
+fn results(found: &Found, visit: &Visit) -> Markup {
     html! {
         @if !found.tasks.is_empty() {
             (heading("tasks", "Tasks", Some(found.tasks.total()), ""))
@@ -58,7 +59,7 @@ fn results(found: &Found) -> Markup {
         }
         @if !found.discoveries.is_empty() {
             (heading("discoveries", "Discoveries", Some(found.discoveries.total()), ""))
-            @for one in &found.discoveries.rows { (super::discoveries::card(one, found.now)) }
+            @for one in &found.discoveries.rows { (super::discoveries::card(one, found.now, visit)) }
             (more(&found.discoveries))
         }
     }

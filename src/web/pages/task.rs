@@ -10,12 +10,12 @@ use maud::{Markup, html};
 use super::markdown;
 use crate::git::change::Diff;
 use crate::state::guard::HUMAN;
-use crate::state::id::TaskId;
+use crate::state::id::{AgentId, TaskId};
 use crate::state::message::Message;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::Timestamp;
 use crate::view::{Board, Detail, Latest, Named};
-use crate::web::parts::{agent, clock, heading, status, task_href};
+use crate::web::parts::{clock, heading, status, task_href, who};
 use crate::web::visit::Visit;
 use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
@@ -43,7 +43,7 @@ pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page 
                 html! {
                     div #task {
                         (intro(sheet, visit))
-                        (attempts::section(sheet))
+                        (attempts::section(sheet, visit))
                     }
                 },
             )),
@@ -53,9 +53,9 @@ pub(in crate::web) fn page(board: &Board, sheet: &Sheet, visit: &Visit) -> Page 
                 html! {
                     div #facts {
                         (facts::section(sheet, visit))
-                        (happened(sheet))
+                        (happened(sheet, visit))
                         (messages(sheet, visit))
-                        (found(sheet))
+                        (found(sheet, visit))
                     }
                 },
             )),
@@ -126,7 +126,7 @@ fn intro(sheet: &Sheet, visit: &Visit) -> Markup {
             p.status {
                 strong { (status(task.status)) }
                 @if sheet.detail.ready { span { "ready to be claimed" } }
-                @if let Some(by) = &task.claimed_by { span { "by " (agent(by)) } }
+                @if let Some(by) = &task.claimed_by { span { "by " (who(by, visit)) } }
                 @if let Some(at) = task.completed_at.or(task.claimed_at) { span { "since " (clock(at, sheet.now())) } }
                 @if let Some(at) = task.not_before.filter(|at| *at > sheet.now()) { span { "not before " (clock(at, sheet.now())) } }
                 @if let Some(stop) = &task.stop_requested { span.bad-text { "asked to stop " (clock(stop.at, sheet.now())) } }
@@ -146,7 +146,7 @@ fn intro(sheet: &Sheet, visit: &Visit) -> Markup {
     }
 }
 
-fn happened(sheet: &Sheet) -> Markup {
+fn happened(sheet: &Sheet, visit: &Visit) -> Markup {
     html! {
         section aria-labelledby="happened" {
             (heading("happened", "What happened", None, "newest first"))
@@ -157,7 +157,7 @@ fn happened(sheet: &Sheet) -> Markup {
                         li {
                             (clock(one.at, sheet.now()))
                             span.plain {
-                                @if let Some(actor) = &one.actor { (agent(actor)) " " }
+                                @if let Some(actor) = &one.actor { (who(actor, visit)) " " }
                                 span class=(crate::web::parts::colour(one.tone)) { (one.word) }
                                 @if let Some(rest) = rest(one, sheet) { ": " (rest) }
                             }
@@ -190,26 +190,26 @@ fn messages(sheet: &Sheet, visit: &Visit) -> Markup {
             section aria-labelledby="messages" {
                 (heading("messages", "Messages", None, "newest first"))
                 (acts::comment(sheet, visit))
-                @for message in messages { (letter(message, sheet.now())) }
+                @for message in messages { (letter(message, sheet.now(), visit)) }
             }
         }
     }
 }
 
 /// Who wrote the message.
-fn author(message: &Message) -> Markup {
+fn author(message: &Message, visit: &Visit) -> Markup {
     match &message.person {
-        Some(name) => html! { span.who { (name) } },
-        None => agent(&message.from),
+        Some(name) => who(&AgentId::of_person(name), visit),
+        None => who(&message.from, visit),
     }
 }
 
 /// A message with all its text.
-pub(super) fn letter(message: &Message, now: Timestamp) -> Markup {
+pub(super) fn letter(message: &Message, now: Timestamp, visit: &Visit) -> Markup {
     html! {
         div.message {
             div.row {
-                (author(message))
+                (author(message, visit))
                 span.note { "to " (if message.to == HUMAN { "you" } else { &message.to }) }
                 @if message.question.is_some() { span.kind { (message.name()) } }
                 (crate::web::parts::age(message.sent_at, now))
@@ -219,12 +219,12 @@ pub(super) fn letter(message: &Message, now: Timestamp) -> Markup {
     }
 }
 
-fn found(sheet: &Sheet) -> Markup {
+fn found(sheet: &Sheet, visit: &Visit) -> Markup {
     html! {
         @if !sheet.detail.found.is_empty() {
             section aria-labelledby="found" {
                 (heading("found", "Found out here", Some(sheet.detail.found.len()), ""))
-                @for one in &sheet.detail.found { (super::discoveries::card(one, sheet.now())) }
+                @for one in &sheet.detail.found { (super::discoveries::card(one, sheet.now(), visit)) }
             }
         }
     }

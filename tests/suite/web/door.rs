@@ -50,6 +50,36 @@ fn printed_link_logs_in_once_with_a_cookie_for_this_host_alone() {
 }
 
 #[test]
+fn visitor_is_you_and_other_people_have_their_names() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "t1", "description": "d"}));
+    let server = Server::with(&board, &[], &[("CALLBOARD_ME", "ada")]);
+    let ada = Browser::logged_in(&server);
+    let mut other = Browser::at(&server);
+    assert_eq!(other.log_in(&fresh_code(&server, &token(&board, "leader"))).status, 303);
+    for (browser, action) in [(&ada, "cancel"), (&other, "retry")] {
+        let seq = board.document()["seq"].to_string();
+        let fields = [("task", "t1"), ("seq", seq.as_str()), ("back", "/")];
+        let answer = server.ask(&browser.form(&format!("/do/{action}"), &fields));
+        assert_eq!(answer.status, 303, "{}", answer.text());
+    }
+    for (browser, cancelled_by, retried_by) in [(&ada, "you", "leader"), (&other, "ada", "you")] {
+        for path in ["/", "/events", "/tasks/t1"] {
+            let page = browser.get(path).text();
+            for (word, by) in [("cancelled", cancelled_by), ("made available", retried_by)] {
+                let rows = page.split("<li").filter(|row| row.contains(&format!(">{word}</span>")));
+                let rows: Vec<_> = rows.collect();
+                let [row] = rows[..] else { panic!("{path}: {word}: {rows:?}") };
+                assert!(
+                    row.contains(&format!(r#"<span class="who">{by}</span>"#)),
+                    "{path}: {row}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn browser_without_a_cookie_gets_the_same_page_everywhere() {
     let board = Board::new();
     let server = Server::on(&board);

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::state::time::Timestamp;
 use crate::view::{Behind, Board, Group, Latest, Named};
-use crate::web::parts::{self, Act, agent, clock, colour, heading, task};
+use crate::web::parts::{self, Act, clock, colour, heading, task, who};
 use crate::web::visit::Visit;
 
 pub(super) fn blocked(board: &Board) -> Markup {
@@ -84,14 +84,14 @@ pub(in crate::web::pages) fn event(one: &Latest, now: Timestamp, visit: &Visit) 
     html! {
         li data-key=(one.seq) {
             (clock(one.at, now))
-            @if let Some(actor) = &one.actor { (agent(actor)) }
+            @if let Some(actor) = &one.actor { (who(actor, visit)) }
             span.said {
                 span class=(colour(one.tone)) { (one.word) } " "
                 @let text = rest(one);
                 @if let Some(id) = &one.task { a href=(parts::task_href(id.as_str())) { (text) } }
                 @else { (text) }
             }
-            @if one.undoable && one.actor.as_ref().is_some_and(|actor| visit.is_own(actor)) {
+            @if one.undoable && one.actor.as_ref().is_some_and(|actor| visit.reader().is(actor)) {
                 (Act::new("event", "undo").with("event", &one.seq.to_string()).button(visit, "undo"))
             }
         }

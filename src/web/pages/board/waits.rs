@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::view::{Board, Wait, WaitKind};
-use crate::web::parts::{self, Act, age, agent, command, heading, line, needed, opened, task};
+use crate::web::parts::{self, Act, age, command, heading, line, needed, opened, task, who};
 use crate::web::visit::Visit;
 
 pub(super) fn section(board: &Board, visit: &Visit) -> Markup {
@@ -70,9 +70,9 @@ fn card(board: &Board, wait: &Wait, visit: &Visit) -> Markup {
                     WaitKind::Untaken | WaitKind::Stuck => span.what { (wait.name) },
                     WaitKind::Question => {
                         span.number { (wait.name) }
-                        @if let Some(id) = &wait.agent { (agent(id)) }
+                        @if let Some(id) = &wait.agent { (who(id, visit)) }
                     },
-                    _ => { @if let Some(id) = &wait.agent { (agent(id)) } },
+                    _ => { @if let Some(id) = &wait.agent { (who(id, visit)) } },
                 }
                 @if let Some(since) = wait.since { (age(since, board.now)) }
             }
@@ -160,7 +160,7 @@ fn review(wait: &Wait, visit: &Visit) -> Markup {
         Act::new("waits", action).with("task", named.id.as_str()).with("attempt", &attempt)
     };
     html! {
-        @if let Some(id) = &wait.agent { p.note { "by " (agent(id)) } }
+        @if let Some(id) = &wait.agent { p.note { "by " (who(id, visit)) } }
         div.acts {
             a.button href={ (parts::task_href(named.id.as_str())) "#changes" } { "Diff" }
             (decide("approve").first(visit, "Approve"))

@@ -5,20 +5,21 @@ use maud::{Markup, html};
 use super::Sheet;
 use crate::state::task::{Attempt, Outcome, TaskResult};
 use crate::view::columns::span;
-use crate::web::parts::{agent, clock, heading};
+use crate::web::parts::{clock, heading, who};
+use crate::web::visit::Visit;
 
-pub(super) fn section(sheet: &Sheet) -> Markup {
+pub(super) fn section(sheet: &Sheet, visit: &Visit) -> Markup {
     let attempts = &sheet.task.attempts;
     html! {
         section #attempts aria-labelledby="attempts-title" {
             (heading("attempts-title", "Attempts", Some(attempts.len()), "newest first"))
             @if attempts.is_empty() { p.empty { "No agent has taken it yet." } }
-            @for attempt in attempts.iter().rev() { (one(sheet, attempt)) }
+            @for attempt in attempts.iter().rev() { (one(sheet, attempt, visit)) }
         }
     }
 }
 
-fn one(sheet: &Sheet, attempt: &Attempt) -> Markup {
+fn one(sheet: &Sheet, attempt: &Attempt, visit: &Visit) -> Markup {
     let class = match attempt.outcome {
         None => "now",
         Some(Outcome::Done) => "done",
@@ -31,7 +32,7 @@ fn one(sheet: &Sheet, attempt: &Attempt) -> Markup {
         div class={ "attempt " (class) } {
             div.row {
                 strong.number { (attempt.number) }
-                (agent(&attempt.agent))
+                (who(&attempt.agent, visit))
                 span class={ "kind " (if class == "failed" { "bad" } else { class }) } { (word(attempt.outcome)) }
                 span.age {
                     (clock(attempt.claimed_at, sheet.now())) " · "
@@ -47,7 +48,7 @@ fn one(sheet: &Sheet, attempt: &Attempt) -> Markup {
             @if let Some(reviewed) = &attempt.reviewed {
                 p.plain {
                     @if reviewed.approved { span.good { "Approved" } } @else { span.bad-text { "Sent back" } }
-                    @if let Some(by) = &reviewed.by { " by " (agent(by)) }
+                    @if let Some(by) = &reviewed.by { " by " (who(by, visit)) }
                     @if let Some(comment) = &reviewed.comment { ": " (comment) }
                 }
             }
