@@ -20,9 +20,10 @@ use crate::hooks::{answer, by_shell, input};
 const HOUR: i64 = 3_600;
 
 /// A library that is loaded before libc and sets a process's clocks ahead by `CALLBOARD_TEST_AHEAD`
-/// seconds, as `faketime` does.
+/// seconds, as `faketime` does; a path is that of a file with the seconds, which may change.
 const AHEAD: &str = r#"
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -30,8 +31,14 @@ const AHEAD: &str = r#"
 #include <unistd.h>
 
 static time_t ahead(void) {
-    const char *seconds = getenv("CALLBOARD_TEST_AHEAD");
-    return seconds ? atol(seconds) : 0;
+    const char *given = getenv("CALLBOARD_TEST_AHEAD");
+    if (!given || *given != '/') return given ? atol(given) : 0;
+    char seconds[32] = "";
+    int file = open(given, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    if (read(file, seconds, sizeof seconds - 1) < 0) seconds[0] = 0;
+    close(file);
+    return atol(seconds);
 }
 
 int clock_gettime(clockid_t clock, struct timespec *time) {
@@ -65,8 +72,8 @@ fn library() -> &'static Path {
     })
 }
 
-/// The environment of a process whose clocks are ahead.
-fn ahead(seconds: i64) -> [(&'static str, String); 2] {
+/// The environment of a process whose clocks are ahead by so many seconds, or by those in a file.
+pub(crate) fn ahead(seconds: impl ToString) -> [(&'static str, String); 2] {
     [
         ("LD_PRELOAD", library().to_str().unwrap().to_owned()),
         ("CALLBOARD_TEST_AHEAD", seconds.to_string()),

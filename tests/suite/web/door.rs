@@ -1,9 +1,13 @@
 //! Who gets in, with what, and what a browser is told to keep from doing.
 
+use std::fs;
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{Browser, PAGES, code_of};
+#[cfg(target_os = "linux")]
+use crate::clocks;
 use crate::harness::http::{Door, Server};
 use crate::harness::{Board, PATIENCE};
 
@@ -46,6 +50,30 @@ fn printed_link_logs_in_once_with_a_cookie_for_this_host_alone() {
     let again = Browser::at(&server).log_in(&code);
     assert_eq!((again.status, again.header("set-cookie")), (403, None));
     assert!(again.text().contains("callboard web --link"), "{}", again.text());
+    assert_eq!(browser.get("/").status, 200);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn printed_link_ends_with_its_minutes() {
+    let board = Board::new();
+    let clock = board.base().join("ahead");
+    let ahead = |seconds: &str| fs::write(&clock, seconds).unwrap();
+    ahead("0");
+    let environment = clocks::ahead(clock.display());
+    let environment = environment.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let server = Server::with(&board, &[], &environment);
+    let printed = code_of(&server.announced["link"]);
+    let late = fresh_code(&server, &server.token);
+    ahead("600");
+    assert_eq!(Browser::at(&server).log_in(&printed).status, 303, "10 minutes are less than 15");
+    ahead("900");
+    let mut browser = Browser::at(&server);
+    let answer = browser.log_in(&late);
+    assert_eq!((answer.status, answer.header("set-cookie")), (403, None));
+    assert!(answer.text().contains("has expired or was used"), "{}", answer.text());
+    assert_eq!(browser.get("/").status, 401);
+    assert_eq!(browser.log_in(&fresh_code(&server, &server.token)).status, 303);
     assert_eq!(browser.get("/").status, 200);
 }
 
