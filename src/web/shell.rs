@@ -98,7 +98,7 @@ fn foot(visit: &Visit) -> Markup {
 /// How far the board is, and what can be done with all of it.
 pub(super) fn head(board: &Board, query: &Query, visit: &Visit) -> Markup {
     let head = &board.head;
-    let goal = if head.goal.is_empty() { "Board without a goal" } else { &*head.goal };
+    let goal = goal(head);
     html! {
         div #head.head data-now=(board.now) {
             h1 title=(goal) { a href="/" { (goal) } }
@@ -119,11 +119,15 @@ pub(super) fn head(board: &Board, query: &Query, visit: &Visit) -> Markup {
     }
 }
 
+fn goal(head: &Head) -> &str {
+    if head.goal.is_empty() { "Board without a goal" } else { &head.goal }
+}
+
 /// The head of the pages that show a part of the board.
 pub(super) fn small(board: &Board) -> Markup {
     html! {
         div #head.head data-now=(board.now) {
-            div.board { a href="/" { (board.head.goal) } }
+            div.board { a href="/" { (goal(&board.head)) } }
             (far(board))
             (waiting(board))
             div.tools {
