@@ -68,7 +68,7 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
         }
         let waiting = board.agents.rows.iter();
         for (row, waiting) in waiting.filter_map(|row| Some((row, row.waits.as_ref()?))) {
-            page.marked("waiting:", Tone::Busy, waits(page, row.id.as_str(), waiting));
+            page.marked("waiting:", Tone::Busy, waits(page, &format!("{} ", row.id), waiting));
         }
         if !arguments.all && !ended.is_empty() {
             let all = session.wording.command("agents --all");
@@ -78,16 +78,12 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `who` waits for a person for, since when and where.
+/// What `who` waits for a person for, since when and where; `who` may be empty.
 pub(super) fn waits(page: &Page, who: &str, waiting: &Waiting) -> String {
     let what =
         waiting.what.as_ref().map(|what| format!(": {}", headline(what))).unwrap_or_default();
     let place = waiting.place.as_ref().map(|place| format!("; in {place}")).unwrap_or_default();
-    format!(
-        "{who} for {}, asked {}{what}{place}",
-        waiting.reason.as_str(),
-        page.when(waiting.since)
-    )
+    format!("{who}for {}, asked {}{what}{place}", waiting.reason.as_str(), page.when(waiting.since))
 }
 
 /// One row of the table; without a row of the board, of an agent whose session has ended.
@@ -132,7 +128,7 @@ pub(super) fn write(page: &mut Page, item: &Item, row: Option<&AgentRow>) {
     let since = row.and_then(|row| row.since).map(|since| page.when(since));
     page.field("claimed", since.unwrap_or_default());
     if let Some(waiting) = row.and_then(|row| row.waits.as_ref()) {
-        let told = waits(page, "it", waiting);
+        let told = waits(page, "", waiting);
         page.field("waits", told);
     }
     page.field("asks", row.and_then(|row| row.asks.as_deref()).unwrap_or_default());

@@ -40,7 +40,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         };
         let until = page.when(kept.until);
         let blocked = if reply.ready { "" } else { "; it is not ready yet" };
-        page.line(format_args!("{task} is for {}, ends {until}{blocked}", kept.agent));
+        page.line(format_args!("{task} is kept for {}, which ends {until}{blocked}", kept.agent));
     })?;
     Ok(ExitCode::SUCCESS)
 }

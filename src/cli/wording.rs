@@ -2,7 +2,10 @@
 //! told commands.
 
 use std::path::{Path, PathBuf, absolute};
+use std::sync::LazyLock;
 use std::{env, fs};
+
+use regex::Regex;
 
 use super::connect::quoted;
 use super::{Arguments, Command, LOCAL};
@@ -10,18 +13,65 @@ use crate::location::{Location, Source};
 use crate::ops;
 
 /// Arguments that messages name, and the options for them.
-const ARGUMENTS: [(&str, &str); 8] = [
-    ("wait_seconds: ", "--wait "),
-    (" {task_id}", " and its id"),
-    (" with all: true", " --all"),
-    ("` with now: true", " --now`"),
-    (" with scope ", " --scope "),
+const ARGUMENTS: [(&str, &str); 3] = [
     ("give agent_id", "give --agent ID"),
     ("leave agent_id out", "leave --agent out"),
     (
         "give scope, or model_id, base_url and toolset_hash",
         "give --state-scope, or --model-id, --base-url and --toolset-hash",
     ),
+];
+
+/// What stands behind a command and belongs into its line, so that the line can be pasted. A
+/// [`MARK`] is behind the words of the command.
+const INTO_THE_LINE: [(&str, &str); 11] = [
+    (r"`((?: again)?) with wait_seconds: (\d+)", " --wait $2`$1"),
+    (r"` (?:with |\()scope ([^\s,;()]+)\)?", " --scope $1`"),
+    (r"` with status_filter (\w+)", " --status $1`"),
+    (r"`((?: again)?) with (all|now): true", " --$2`$1"),
+    (r"`((?: again)?) with replace_goal: true", " --replace-goal`$1"),
+    (r"\x01( [^\s`]+)` without an agent", "$1`"),
+    (r"` \{task_id\}", " TASK`"),
+    (r"` \{workflow_id, budget\}", " WORKFLOW --budget WHAT=N`"),
+    (r" or `[^`]*snapshot restore\x01` \{[^}]*\}", ""),
+    (
+        r"no agent `([^`]+)`; call `([^`]+)\x01` first, with agent_id and role",
+        r#"no agent `$1`; `$2 '{"agent_id": "$1"}'` registers it"#,
+    ),
+    (r"\bcall `callboard", "run `callboard"),
+];
+
+/// Stands behind the words of a command until what it needs is added.
+const MARK: char = '\u{1}';
+
+/// The words that a command needs, for whoever has to fill them in.
+const NEEDED: [(&str, &[&str]); 26] = [
+    ("add", &["TEXT"]),
+    ("add --batch", &["FILE"]),
+    ("agents forget", &["AGENT"]),
+    ("approve", &["TASK"]),
+    ("artifact attach", &["TASK", "FILE"]),
+    ("assign", &["TASK", "AGENT"]),
+    ("cancel", &["TASK"]),
+    ("checkpoint delete", &["WORKFLOW --all"]),
+    ("checkpoint save", &["WORKFLOW"]),
+    ("complete", &["TASK"]),
+    ("discoveries add", &["TEXT"]),
+    ("edit", &["TASK"]),
+    ("explain", &["TASK"]),
+    ("fail", &["TASK", "REASON"]),
+    ("init", &["GOAL"]),
+    ("plan import", &["FILE"]),
+    ("plan remove", &["NAME"]),
+    ("reject", &["TASK", "REASON"]),
+    ("reset", &["TASK"]),
+    ("retry", &["TASK"]),
+    ("run", &["RUN"]),
+    ("run --stop", &["RUN"]),
+    ("send", &["TO", "TEXT"]),
+    ("show", &["TASK"]),
+    ("snapshot restore", &["SNAPSHOT"]),
+    ("start", &["TASK"]),
 ];
 
 /// Agent and board that the command line names. Commands in messages repeat them, so that they lead
@@ -165,7 +215,40 @@ fn in_commands(text: &str, wording: &Wording) -> String {
         told.push_str(part);
         told.push_str(if index + 1 < parts.len() { "`" } else { "" });
     }
-    told
+    whole_lines(&told)
+}
+
+/// `text` with all that the lines of its commands need in them.
+fn whole_lines(text: &str) -> String {
+    if !text.contains(MARK) {
+        return text.to_owned();
+    }
+    static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+        let rules = INTO_THE_LINE.into_iter();
+        rules.filter_map(|(rule, line)| Some((Regex::new(rule).ok()?, line))).collect()
+    });
+    let told = RULES
+        .iter()
+        .fold(text.to_owned(), |told, (rule, line)| rule.replace_all(&told, *line).into_owned());
+    let parts = told.split('`').map(|part| match part.split_once(MARK) {
+        Some((command, given)) => with_needed(command, given),
+        None => part.to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+/// The line of a command, with a word in capitals for each that it needs and is not given.
+fn with_needed(command: &str, given: &str) -> String {
+    let is_of = |(name, _): &&(&str, &[&str])| command.ends_with(&format!(" {name}"));
+    let needed = NEEDED.iter().filter(is_of).max_by_key(|(name, _)| name.len());
+    let needed = needed.map(|(_, needed)| *needed).unwrap_or_default();
+    let (words, options) = match given.find(" --") {
+        Some(at) => given.split_at(at),
+        None => (given, ""),
+    };
+    let missing = needed.iter().skip(words.split_whitespace().count());
+    let missing: String = missing.map(|word| format!(" {word}")).collect();
+    format!("{command}{words}{missing}{options}")
 }
 
 /// Whether the text ends with a command other than `callboard call`, whose arguments are JSON.
@@ -182,7 +265,7 @@ fn plain(text: &str, wording: &Wording) -> String {
         let words = ops::subcommand(entry);
         let is_agents = !is_a_leaders && ops::acts_as_agent(entry);
         let line = if is_agents { wording.line_of_agent(&words) } else { wording.line(&words) };
-        Some(format!("`{line}`"))
+        Some(format!("`{line}{MARK}`"))
     });
     ARGUMENTS.iter().fold(told, |told, (argument, option)| told.replace(argument, option))
 }
@@ -190,6 +273,7 @@ fn plain(text: &str, wording: &Wording) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::parser;
 
     #[test]
     fn operations_become_commands() {
@@ -200,21 +284,31 @@ mod tests {
             "no task `a`; see `callboard tasks` for those"
         );
         let path = "no task `P1`; that is a path; get_all_tasks with scope P1 has it";
-        assert_eq!(told(path), "no task `P1`; that is a path; `callboard tasks` --scope P1 has it");
+        assert_eq!(told(path), "no task `P1`; that is a path; `callboard tasks --scope P1` has it");
         assert_eq!(
             told("call claim_task again with wait_seconds: 50"),
-            "call `callboard claim` again with --wait 50"
+            "run `callboard claim --wait 50` again"
         );
-        assert_eq!(told("call register_agent first"), "call `callboard call register_agent` first");
+        assert_eq!(told("call register_agent first"), "run `callboard call register_agent` first");
         assert_eq!(
             told("claim it with claim_task {task_id}"),
-            "claim it with `callboard claim` and its id"
+            "claim it with `callboard claim TASK`"
         );
         assert_eq!(
             told("retry_task `a`, or explain_task"),
-            "`callboard retry a`, or `callboard explain`"
+            "`callboard retry a`, or `callboard explain TASK`"
         );
         assert_eq!(told("update_task `a` its text"), "`callboard edit a` its text");
+        assert_eq!(told("reject_task `a` ends it"), "`callboard reject a REASON` ends it");
+        assert_eq!(told("assign_task `a` without an agent"), "`callboard assign a`");
+        assert_eq!(
+            told("get_all_tasks with status_filter review; stop_agent `b` with now: true"),
+            "`callboard tasks --status review`; `callboard stop b --now`"
+        );
+        assert_eq!(
+            told("no agent `x`; call register_agent first, with agent_id and role"),
+            r#"no agent `x`; `callboard call register_agent '{"agent_id": "x"}'` registers it"#
+        );
     }
 
     #[test]
@@ -230,7 +324,7 @@ mod tests {
         let told = told("a leader can raise it with save_checkpoint; claim_task another");
         assert_eq!(
             told,
-            "a leader can raise it with `callboard checkpoint save`; `callboard --agent w claim` \
+            "a leader can raise it with `callboard checkpoint save WORKFLOW`; `callboard --agent w claim` \
              another"
         );
     }
@@ -270,5 +364,84 @@ mod tests {
         ] {
             assert_eq!(Wording::default().in_commands(text), text);
         }
+    }
+
+    /// The texts of the crate that name an operation or a command, as one is told them.
+    fn told_to_people() -> Vec<(String, String)> {
+        let literal = Regex::new(r#"(?s)"((?:[^"\\]|\\.)*)""#).unwrap();
+        let (broken, hole) =
+            (Regex::new(r"\\\n\s*").unwrap(), Regex::new(r"\{[a-z_0-9.]*\}").unwrap());
+        let operations: Vec<_> = ops::all().iter().map(|entry| entry.name).collect();
+        let mut told = Vec::new();
+        for dir in ["state", "ops", "participant", "git", "statefile", "board", "rpc", "http"] {
+            for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(dir)) {
+                let text = fs::read_to_string(&file).unwrap();
+                let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+                let lines = text.lines().filter(|line| {
+                    let line = line.trim_start();
+                    !line.starts_with("//") && !line.contains("DESCRIPTION")
+                });
+                let text = lines.collect::<Vec<_>>().join("\n");
+                for found in literal.captures_iter(&text) {
+                    let text = broken.replace_all(&found[1], "").replace("\\\"", "\"");
+                    let text = hole.replace_all(&text, "1").replace("{{", "{").replace("}}", "}");
+                    let text = text.replace("--role 1", "--role worker");
+                    let is_of = |name: &&str| text.contains(*name) && name.contains('_');
+                    if text.contains(' ')
+                        && (text.contains("`callboard ") || operations.iter().any(|n| is_of(&n)))
+                    {
+                        let name = file.display().to_string();
+                        told.push((name, Wording::default().in_commands(&text)));
+                    }
+                }
+            }
+        }
+        told
+    }
+
+    fn sources(dir: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        let found =
+            entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+        let is_test = |path: &PathBuf| path.ends_with("tests.rs") || path.ends_with("spoken.rs");
+        found.filter(|path| path.extension() == Some("rs".as_ref()) && !is_test(path)).collect()
+    }
+
+    /// A word of the kind that a placeholder stands for.
+    fn filled(word: String) -> String {
+        match word.as_str() {
+            "CLIENT" => "claude".to_owned(),
+            "N" | "EVENT" => "1".to_owned(),
+            "WHAT=N" => "tokens=1".to_owned(),
+            _ => word,
+        }
+    }
+
+    #[test]
+    fn every_line_that_a_message_names_can_be_typed() {
+        let told = told_to_people();
+        assert!(told.len() > 100, "only {} texts name a command", told.len());
+        let behind =
+            Regex::new(r"^ (with [a-z_]+:|with (scope|status_filter) |--|and --|\{)").unwrap();
+        let mut wrong = Vec::new();
+        for (file, text) in &told {
+            let parts: Vec<&str> = text.split('`').collect();
+            for (index, line) in parts.iter().enumerate().skip(1).step_by(2) {
+                if !line.starts_with("callboard ") {
+                    continue;
+                }
+                let words = shlex::split(line).unwrap_or_default().into_iter().map(filled);
+                let parsed = parser().try_get_matches_from(words);
+                if let Err(error) = parsed
+                    && error.use_stderr()
+                {
+                    wrong.push(format!("{file}: {text}\n  {error}"));
+                }
+                if parts.get(index + 1).is_some_and(|after| behind.is_match(after)) {
+                    wrong.push(format!("{file}: {text}\n  an argument stands behind `{line}`"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

@@ -108,14 +108,15 @@ impl Work {
             ),
             (None, Some(branch), true) => format!(
                 "branch {branch} is recorded, and git at {root} shows no change there; `callboard \
-                 show` has all that is known"
+                 show TASK` has all that is known"
             ),
             (None, _, false) => format!(
                 "git at {root} shows no uncommitted change of {}, and no commit was recorded",
                 self.files.join(", ")
             ),
             (None, None, true) => "nothing was recorded of its work: no commit, branch or files; \
-                                   `callboard complete --commit` and --file record them"
+                                   `callboard complete TASK --commit COMMIT --file PATH` records \
+                                   them"
                 .to_owned(),
         }
     }

@@ -77,20 +77,19 @@ pub(super) fn check_in_review(
     state: &State,
 ) -> Result<(), Refusal> {
     state.refuse_parent(&task.id)?;
+    let id = &task.id;
     let next = match task.status {
         TaskStatus::Review if is_meant(task, given) => return Ok(()),
         TaskStatus::Review => return Err(attempt_over(task, given.unwrap_or_default())),
-        TaskStatus::Done => "it is done already; reset_tasks begins it anew",
-        TaskStatus::Failed | TaskStatus::Cancelled => "retry_task makes it available",
-        TaskStatus::Obsolete => "the plan does not have it any more",
-        _ => "it has no result yet; get_all_tasks with status_filter review lists what has one",
+        TaskStatus::Done => format!("it is done already; reset_tasks `{id}` begins it anew"),
+        TaskStatus::Failed | TaskStatus::Cancelled => {
+            format!("retry_task `{id}` makes it available")
+        }
+        TaskStatus::Obsolete => "the plan does not have it any more".to_owned(),
+        _ => "it has no result yet; get_all_tasks with status_filter review lists what has one"
+            .to_owned(),
     };
-    Err(Refusal::WrongStatus {
-        task: task.id.clone(),
-        status: task.status,
-        action,
-        next: next.to_owned(),
-    })
+    Err(Refusal::WrongStatus { task: id.clone(), status: task.status, action, next })
 }
 
 pub(super) fn reviewed(id: &str, state: &State, call: &Call) -> Result<Reply, Refusal> {

@@ -57,17 +57,9 @@ impl Operation for AssignTask {
         let agent = state.agent_called(to)?;
         state.may_claim(agent)?;
         if task.status != TaskStatus::Available {
-            return Err(Refusal::WrongStatus {
-                task: id,
-                status: task.status,
-                action: "assigned",
-                next: if task.status.is_held() {
-                    "release_task it first".to_owned()
-                } else {
-                    "retry_task or reset_tasks makes it available again".to_owned()
-                },
-            }
-            .into());
+            let (status, action) = (task.status, "assigned");
+            let next = makes_available(&id, status);
+            return Err(Refusal::WrongStatus { task: id, status, action, next }.into());
         }
         state.refuse_parent(&id)?;
         let missing = task.demands.missing_from(agent);
@@ -84,5 +76,20 @@ impl Operation for AssignTask {
         let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
         let kept_for = task.kept_for.as_deref().cloned();
         Ok(Reply { success: true, kept_for, ready: state.is_ready(&task.id) })
+    }
+}
+
+/// What makes a task available that is not.
+fn makes_available(id: &TaskId, status: TaskStatus) -> String {
+    match status {
+        TaskStatus::Failed | TaskStatus::Cancelled => {
+            format!("retry_task `{id}` makes it available again")
+        }
+        TaskStatus::Done => format!("reset_tasks `{id}` begins it anew"),
+        TaskStatus::Review => format!("approve_task `{id}` or reject_task `{id}` ends its review"),
+        TaskStatus::Obsolete => "the plan does not have it any more".to_owned(),
+        TaskStatus::Claimed | TaskStatus::InProgress | TaskStatus::Available => {
+            format!("release_task `{id}` gives it back first")
+        }
     }
 }

@@ -199,7 +199,7 @@ fn reasons(task: &Task, state: &State, policy: &Policy, now: Timestamp) -> Vec<R
     {
         let parts = match &task.path {
             Some(path) => format!("claim_task with scope {path}"),
-            None => "claim_task one of its parts".to_owned(),
+            None => "claim one of its parts with claim_task {task_id}".to_owned(),
         };
         add(refusal.to_string(), parts);
         return reasons;
@@ -279,7 +279,10 @@ fn of_one(agent: &Agent, other: &Other) -> Reason {
 
 fn nobody(others: &[Other]) -> Reason {
     let (why, next) = match others {
-        [] => ("no agent is registered", "have one call register_agent"),
+        [] => (
+            "no agent is registered",
+            "start one: `callboard work -- COMMAND`, or `callboard connect CLIENT`",
+        ),
         _ => (
             "no agent could take it now: see others",
             "change what keeps one of them from it, or register another",

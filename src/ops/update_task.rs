@@ -120,17 +120,15 @@ pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
     if task.status.is_unfinished() {
         return Ok(());
     }
+    let id = &task.id;
     let next = match task.status {
-        TaskStatus::Failed | TaskStatus::Cancelled => "retry_task it first, or create a new one",
-        TaskStatus::Obsolete => "the plan does not have it any more; create a new one",
-        _ => "reset_tasks begins it anew, without its result; or create a new one",
+        TaskStatus::Failed | TaskStatus::Cancelled => {
+            format!("retry_task `{id}` makes it available; or create a new one")
+        }
+        TaskStatus::Obsolete => "the plan does not have it any more; create a new one".to_owned(),
+        _ => format!("reset_tasks `{id}` begins it anew, without its result; or create a new one"),
     };
-    Err(Refusal::WrongStatus {
-        task: task.id.clone(),
-        status: task.status,
-        action: "changed",
-        next: next.to_owned(),
-    })
+    Err(Refusal::WrongStatus { task: id.clone(), status: task.status, action: "changed", next })
 }
 
 /// New end of the open attempt's lease, if `timeout_seconds` or `silent_minutes` change it. If the

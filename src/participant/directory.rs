@@ -272,7 +272,7 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return refuse(
             "owned by another user",
-            "its owner can share it: `callboard serve` there, then `callboard --server URL` here; or \
+            "its owner can share it: `callboard serve` there, then `callboard --server URL status` here; or \
              choose another with --dir, or run as its owner",
         );
     }

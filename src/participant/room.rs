@@ -49,7 +49,7 @@ pub fn in_words(dir: &Path, error: &io::Error) -> String {
         ),
         io::ErrorKind::ReadOnlyFilesystem => format!(
             "{dir} is on a file system mounted read-only, so that nothing can be written there; \
-             mount it for writing, or use `callboard --server URL` where the board can be written"
+             mount it for writing, or use `callboard --server URL status` where the board can be written"
         ),
         _ => format!(
             "nothing can be written in {dir} ({error}); `chmod -R u+rwX {dir}` as its owner, or use \

@@ -163,15 +163,15 @@ impl State {
         let status = self.status_of(&id);
         let retired = self.task(&id).is_none() && status.is_some();
         let free_by = match status {
-            None => "update_task what depends on it: there is no such task".to_owned(),
-            Some(_) if retired => "update_task what depends on it: it has retired".to_owned(),
+            None => "there is no such task: update_task what depends on it".to_owned(),
+            Some(_) if retired => "it has retired: update_task what depends on it".to_owned(),
             Some(TaskStatus::Failed | TaskStatus::Cancelled) => {
                 format!("retry_task `{id}`, or update_task what depends on it")
             }
             Some(TaskStatus::Obsolete) => {
-                "update_task what depends on it: the plan does not have it any more".to_owned()
+                "the plan does not have it any more: update_task what depends on it".to_owned()
             }
-            Some(_) => "update_task its dependencies: it waits for itself".to_owned(),
+            Some(_) => format!("it waits for itself: update_task `{id}` its dependencies"),
         };
         Blocker { task: id, status, blocks, free_by }
     }

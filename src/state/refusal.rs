@@ -178,7 +178,7 @@ pub enum Refusal {
          another with claim_task"
     )]
     HeldByOther { task: TaskId, holder: AgentId, attempt: u32, lease_until: Timestamp },
-    #[error("task `{task}` is {status} and held by nobody; {next}")]
+    #[error("nobody holds task `{task}`, which is {}; {next}", in_words(*status))]
     NotHeld { task: TaskId, status: TaskStatus, next: String },
     #[error("you hold no task; claim_task gives you one")]
     HoldsNothing,
@@ -202,10 +202,7 @@ pub enum Refusal {
         tasks_text(waiting_for)
     )]
     NotReady { task: TaskId, waiting_for: Vec<TaskId> },
-    #[error(
-        "task `{task}` has parts, {open} of them unfinished, and is done when they are; {}",
-        parts_text(path, *open, failed)
-    )]
+    #[error("task `{task}` has parts, {}", parts_text(path, *open, failed))]
     IsParent {
         task: TaskId,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -297,7 +294,7 @@ pub enum Refusal {
     )]
     InboxFull { recipient: AgentId, unread: usize },
     #[error(
-        "you were sent no message `{message}`; get_messages with all: true shows those you were"
+        "no message `{message}` was sent to you; get_messages with all: true lists those that were"
     )]
     UnknownMessage { message: MessageId },
     #[error(
@@ -664,7 +661,7 @@ fn instead(sound: &Option<SnapshotName>) -> String {
 
 fn where_else(task: &TaskId) -> String {
     match hierarchy::numbers(task.as_str()) {
-        Some(_) => format!("that is a path; get_all_tasks with scope {task} has the task's id"),
+        Some(_) => "no one task is at that path; get_all_tasks lists those there are".to_owned(),
         None => "see get_all_tasks for those there are".to_owned(),
     }
 }
@@ -673,6 +670,20 @@ fn where_else(task: &TaskId) -> String {
 fn held_text(hold: &Hold) -> String {
     let task = hold.task.as_ref().map(|task| format!(" for task `{task}`")).unwrap_or_default();
     format!("`{}` is held by `{}`{task} until {}", hold.files, hold.agent, hold.until)
+}
+
+/// A status in the middle of a sentence.
+fn in_words(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Review => "in review",
+        TaskStatus::InProgress => "in progress",
+        other => other.as_str(),
+    }
+}
+
+fn listed_below(path: &Option<String>) -> String {
+    let listed = |path| format!(", which get_all_tasks with scope {path} lists");
+    path.as_ref().map(listed).unwrap_or_default()
 }
 
 fn below(path: &Option<String>) -> String {
@@ -698,15 +709,20 @@ pub fn cycle_text(cycle: &[impl ToString]) -> String {
     }
 }
 
-/// What to do about the parts that keep a task open.
+/// How many parts keep a task open, and what to do about them.
 fn parts_text(path: &Option<String>, open: usize, failed: &[TaskId]) -> String {
+    if open == 0 && failed.is_empty() {
+        return format!("and all of them have ended; name one of those{}", listed_below(path));
+    }
+    let is_done = format!("{open} of them unfinished, and is done when they are");
     let claim = format!("claim one of those with claim_task{}", below(path));
     match failed {
-        [] => claim,
+        [] => format!("{is_done}; {claim}"),
         failed => {
             let mend = "retry_task or cancel_task each";
             let failed = format!("{} failed and keeps it open: {mend}", tasks_text(failed));
-            if open > 0 { format!("{claim}; {failed}") } else { failed }
+            let claim = if open > 0 { format!("{claim}; ") } else { String::new() };
+            format!("{is_done}; {claim}{failed}")
         }
     }
 }
@@ -785,7 +801,7 @@ fn named_plans(plans: &[String]) -> String {
 /// Why nothing is undone, in one text.
 fn left_of(left: &[String]) -> String {
     if left.is_empty() {
-        return "everything is as it was before them".to_owned();
+        return "everything is as it was before that".to_owned();
     }
     const NAMED: usize = 5;
     let more = left.len().saturating_sub(NAMED);

@@ -365,16 +365,16 @@ impl Undoing {
                 format!("{task} has begun anew; the snapshot from before the reset has its result")
             }
             Event::Completed { .. } => {
-                format!("{task} stays as it is; reset_tasks begins a task anew, without its result")
+                format!("{task} stays as it is; reset_tasks `{task}` begins it anew, without its result")
             }
             Event::MessageSent { .. } => {
                 "the message was sent, and may have been read; send another".to_owned()
             }
             Event::Released { .. } => {
-                format!("{task} is open; `assign` keeps it for the agent that had it")
+                format!("{task} is open; assign_task `{task}` keeps it for the agent that had it")
             }
             Event::StopRequested { .. } => {
-                format!("{task}: its agent was asked to stop; `retry` makes it available again")
+                format!("{task}: its agent was asked to stop; retry_task `{task}` makes it available again")
             }
             Event::PlanImported { .. } => {
                 "the plan stays; import the one before it again".to_owned()
@@ -383,7 +383,10 @@ impl Undoing {
                 "the restored state stays; restore_snapshot goes back to an earlier one".to_owned()
             }
             Event::CommandUndone { .. } => "an undo is not undone; do it again".to_owned(),
-            other => format!("{task}: `{}` is not undone", other.kind()),
+            Event::BoardCreated { .. } => "the board stays; nothing was before it".to_owned(),
+            other => {
+                format!("{task}: {} cannot be taken back", other.kind().replace('_', " "))
+            }
         });
     }
 }

@@ -236,13 +236,15 @@ impl Difference {
                 .offend("tasks", "it must be a list of tasks with an id each, and no id twice");
         };
         for id in new.keys().filter(|id| !old.contains_key(*id)) {
-            self.offend(&task_path(id), "it was added; use `callboard add`");
+            self.offend(&task_path(id), "it was added; use `callboard add TEXT`");
         }
         for task in &base.tasks {
             match new.get(task.id.as_str()) {
                 Some(to) => self.task(task, old[task.id.as_str()], to),
-                None => self
-                    .offend(&task_path(task.id.as_str()), "it was removed; use `callboard cancel`"),
+                None => self.offend(
+                    &task_path(task.id.as_str()),
+                    "it was removed; use `callboard cancel TASK`",
+                ),
             }
         }
     }
@@ -277,7 +279,7 @@ impl Difference {
                 "context" => edit.context = self.context(&path, base, values),
                 "order" => {}
                 "status" if base.status == TaskStatus::Review && !is_same(values.0, values.1) => {
-                    let why = "it was changed; use `callboard approve` or `callboard reject`";
+                    let why = "it was changed; use `callboard approve TASK` or `callboard reject TASK REASON`";
                     self.offend(&path, why);
                 }
                 _ => self.untouched(&path, values.0, values.1),

@@ -52,8 +52,16 @@ impl Names {
             Ok(recorded) if !is_cut(event) => told(&recorded, self),
             _ => told_in_brief(event),
         };
+        let text = without_actor(text, event["actor"].as_str());
         Told { word, tone, text }
     }
+}
+
+/// The text of an event without the name of whoever did it, which is said before it.
+fn without_actor(text: String, actor: Option<&str>) -> String {
+    let rest = actor.and_then(|actor| text.strip_prefix(actor));
+    let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(' '));
+    rest.map(|rest| rest.trim_start().to_owned()).unwrap_or(text)
 }
 
 /// Whether the event says nothing of the work: signs of life, and what the board does by itself.
@@ -133,7 +141,7 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
             ("waits", Tone::Busy, waiting(agent, *reason, what, place))
         }
         Event::AgentSeen { agent, waited: true, .. } => ("goes on", Tone::Good, agent.to_string()),
-        Event::AgentSeen { agent, .. } => ("seen", Tone::Over, agent.to_string()),
+        Event::AgentSeen { agent, .. } => ("was seen", Tone::Over, agent.to_string()),
         Event::Noted { task, note } => ("noted", Tone::Plain, about(task, names, note.as_deref())),
         Event::ParticipantJoined { participant } => {
             ("joined", Tone::Good, format!("process {}", participant.pid))
@@ -237,7 +245,11 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
         }
         Event::FilesReleased { reservations, expired } => {
             let why = if *expired { " whose time is over" } else { "" };
-            ("freed", Tone::Waiting, format!("{} reservations{why}", reservations.len()))
+            let count = match reservations.len() {
+                1 => "one reservation".to_owned(),
+                more => format!("{more} reservations"),
+            };
+            ("freed", Tone::Waiting, format!("{count}{why}"))
         }
         Event::Paused { reason } => {
             let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -420,5 +432,23 @@ pub(crate) fn text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_did_it_is_said_once() {
+        for (text, expected) in [
+            ("eve for permission: ls", "for permission: ls"),
+            ("eve", ""),
+            ("evening is near", "evening is near"),
+            ("#6 eve", "#6 eve"),
+        ] {
+            assert_eq!(without_actor(text.to_owned(), Some("eve")), expected, "{text}");
+            assert_eq!(without_actor(text.to_owned(), None), text);
+        }
     }
 }

@@ -284,7 +284,7 @@ fn stuck(state: &State, groups: &[Group]) -> Option<Wait> {
         (super::Behind::Ended, Some(by)) => {
             let status = by.status.map_or("gone", |status| status.as_str());
             let word = match status {
-                "obsolete" => typed(&["call", "update_task"]),
+                "obsolete" => typed(&["edit", "TASK", "--no-depends"]),
                 _ => typed(&["retry", &by.short()]),
             };
             (
@@ -294,11 +294,11 @@ fn stuck(state: &State, groups: &[Group]) -> Option<Wait> {
         }
         (super::Behind::Gone, Some(by)) => {
             let cause = format!("{} is not there any more, and {} wait for it", by.id, worst.tasks);
-            (cause, typed(&["call", "update_task"]))
+            (cause, typed(&["edit", "TASK", "--no-depends"]))
         }
         _ => {
             let cause = format!("these wait for each other: {}", names(&worst.first));
-            (cause, typed(&["call", "update_task"]))
+            (cause, typed(&["edit", "TASK", "--no-depends"]))
         }
     };
     Some(Wait {

@@ -131,7 +131,7 @@ fn watch_tells_what_happens_in_one_line_each() {
     let expected = [
         "- made the board",
         "human added #1 \"what is to be done\"",
-        "w registered w as worker",
+        "w registered as worker",
         "w claimed #1 \"what is to be done\", attempt 1",
         "w completed #1 \"what is to be done\": what was done",
         "human paused all claims: lunch",
@@ -348,7 +348,7 @@ fn refusals_name_commands_unless_operations_were_called() {
     );
     let empty = run(&board, &["--agent", "v", "claim"]);
     assert_eq!(empty.status.code(), Some(REFUSED));
-    contains(&empty.stdout, &["next: call `callboard --agent v claim` again with --wait 50"]);
+    contains(&empty.stdout, &["next: run `callboard --agent v claim --wait 50` again"]);
     assert!(!empty.stdout.contains("claim_task"), "{}", empty.stdout);
 }
 

@@ -70,9 +70,10 @@ fn clocks(json: &Value) -> Vec<Line> {
 
 /// Faults of the dependencies.
 fn graph(graph: &Value, wording: &Wording) -> Vec<Line> {
-    let update = wording.command("call update_task");
-    let cycles = each(graph, "cycles")
-        .map(|cycle| note("cycle:", Tone::Bad, format!("{}; {update} one of them", text(cycle))));
+    let update = wording.command("edit TASK --no-depends");
+    let cycles = each(graph, "cycles").map(|cycle| {
+        note("cycle:", Tone::Bad, format!("{}; {update} frees one of them", text(cycle)))
+    });
     let orphans = each(graph, "orphans").map(|orphan| {
         let (task, missing) = (text(&orphan["task"]), text(&orphan["missing"]));
         note("orphan:", Tone::Bad, format!("{task} names {missing}, which does not exist"))

@@ -87,48 +87,13 @@ pub(in crate::web::pages) fn event(one: &Latest, now: Timestamp, visit: &Visit) 
             @if let Some(actor) = &one.actor { (who(actor, visit)) }
             span.said {
                 span class=(colour(one.tone)) { (one.word) } " "
-                @let text = rest(one);
-                @if let Some(id) = &one.task { a href=(parts::task_href(id.as_str())) { (text) } }
-                @else { (text) }
+                @if let Some(id) = &one.task {
+                    a href=(parts::task_href(id.as_str())) { (one.text) }
+                } @else { (one.text) }
             }
             @if one.undoable && one.actor.as_ref().is_some_and(|actor| visit.reader().is(actor)) {
                 (Act::new("event", "undo").with("event", &one.seq.to_string()).button(visit, "undo"))
             }
-        }
-    }
-}
-
-/// What happened, without the name of whoever did it, which is said before.
-fn rest(one: &Latest) -> &str {
-    let own = one.actor.as_ref().and_then(|actor| one.text.strip_prefix(actor.as_str()));
-    own.filter(|rest| rest.is_empty() || rest.starts_with(' ')).unwrap_or(&one.text).trim_start()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::state::id::AgentId;
-    use crate::view::Tone;
-
-    #[test]
-    fn who_did_it_is_said_once() {
-        for (text, expected) in [
-            ("eve for permission: ls", "for permission: ls"),
-            ("eve", ""),
-            ("evening is near", "evening is near"),
-            ("#6 eve", "#6 eve"),
-        ] {
-            let one = Latest {
-                seq: 1,
-                at: Timestamp::from_millis(0),
-                actor: Some(AgentId::trusted("eve")),
-                word: "waits".into(),
-                text: text.to_owned(),
-                tone: Tone::Busy,
-                task: None,
-                undoable: false,
-            };
-            assert_eq!(rest(&one), expected, "{text}");
         }
     }
 }
