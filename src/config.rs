@@ -280,12 +280,94 @@ fn read(board: &Path) -> Result<Option<String>, ConfigError> {
             detail: format!("it is larger than {LARGEST} bytes"),
         }),
         Ok(_) => Ok(Some(text)),
+        Err(source) if source.kind() == io::ErrorKind::InvalidData => {
+            let detail = "it is not text in UTF-8".to_owned();
+            Err(ConfigError::Invalid { path: board.join(FILE), detail })
+        }
         Err(source) => Err(ConfigError::Unread { path: board.join(FILE), source }),
     }
 }
 
 /// Reads the text of the file of `board`.
 pub fn parse(board: &Path, text: &str) -> Result<Config, ConfigError> {
-    toml::from_str(bom::skip(text))
-        .map_err(|error| ConfigError::Invalid { path: board.join(FILE), detail: error.to_string() })
+    let text = bom::skip(text);
+    toml::from_str(text).map_err(|error| ConfigError::Invalid {
+        path: board.join(FILE),
+        detail: fault(text, &error),
+    })
+}
+
+/// What is wrong with a text in TOML: the line, what stands there, and what is taken there.
+pub(crate) fn fault(text: &str, error: &toml::de::Error) -> String {
+    let message = in_words(error.message());
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else { return message };
+    let number = before.matches('\n').count();
+    let line = text.lines().nth(number).unwrap_or_default();
+    // The value may be a secret.
+    let key = line.split_once('=').map(|(key, _)| format!(", `{}`", key.trim()));
+    format!("line {}{}: {message}", number + 1, key.unwrap_or_default())
+}
+
+/// `message` with the line in which the key stands that it names first.
+pub(crate) fn with_line(text: &str, message: String) -> String {
+    let key = message.split('`').nth(1).unwrap_or_default();
+    let sets = |line: &str| {
+        line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    match text.lines().position(sets) {
+        Some(number) => format!("line {}: {message}", number + 1),
+        None => message,
+    }
+}
+
+/// The parser's message without names of types.
+pub(crate) fn in_words(message: &str) -> String {
+    let message = message.trim_end();
+    let wrong = ["invalid type: ", "invalid value: "];
+    let found = wrong.iter().find_map(|start| message.strip_prefix(start));
+    let Some((found, wanted)) = found.and_then(|found| found.split_once(", expected ")) else {
+        return message.replace("wanted string or table", "it takes a word in quotation marks");
+    };
+    let found = found.strip_suffix(" as i128").unwrap_or(found);
+    let found = found.replace("sequence", "a list").replace("map", "a table");
+    let wanted = match wanted {
+        "u32" => "a whole number from 0 to 4294967295",
+        "a nonzero u32" => "a whole number from 1 to 4294967295",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "i64" => "a whole number",
+        "a boolean" => "true or false",
+        "a string" => "a text in quotation marks",
+        "a sequence" => "a list in brackets",
+        wanted if wanted.starts_with("struct ") => "a table of settings",
+        wanted => wanted,
+    };
+    format!("it takes {wanted}, not {found}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_told_by_line_and_in_words() {
+        for (text, expected) in [
+            (
+                "\nrate = 0",
+                "line 2, `rate`: it takes a whole number from 1 to 4294967295, not integer `0`",
+            ),
+            ("policy = 3", "line 1, `policy`: it takes a table of settings, not integer `3`"),
+            ("[policy]\nreview = 4", "line 2, `review`: it takes a word in quotation marks"),
+            (
+                "allow_network_filesystem = 1",
+                "line 1, `allow_network_filesystem`: it takes true or false, not integer `1`",
+            ),
+            ("[policy]\nlease_minutes = 99999999999999999999", "line 2, `lease_minutes`: it takes"),
+        ] {
+            let error = parse(Path::new("/b"), text).unwrap_err().to_string();
+            assert!(error.contains(&format!("not valid: {expected}")), "{text}: {error}");
+            assert!(!error.contains('\n') && !error.contains("u32"), "{text}: {error}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use fs_err as fs;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::config::{fault, with_line};
 use crate::notify::settings::{Channel, Written};
 use crate::state::id::{AgentId, HUMAN};
 
@@ -47,7 +48,7 @@ pub(crate) enum UserError {
     Foreign { path: PathBuf },
     #[error("{} is larger than 64 kB, so it is no configuration", path.display())]
     TooLarge { path: PathBuf },
-    #[error("{} is not valid: {detail}", path.display())]
+    #[error("{} is not valid: {detail}; mend it", path.display())]
     Invalid { path: PathBuf, detail: String },
 }
 
@@ -87,15 +88,19 @@ pub(crate) fn load() -> Result<Option<User>, UserError> {
     }
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(UserError::Invalid { path, detail: "it is not text in UTF-8".to_owned() });
+        }
         Err(source) => return Err(UserError::Unread { path, source }),
     };
     let dir = path.parent().map(PathBuf::from).unwrap_or_default();
     let invalid = |detail: String| UserError::Invalid { path: path.clone(), detail };
-    let file = toml::from_str::<File>(&text).map_err(|error| invalid(error.to_string()))?;
+    let file = toml::from_str::<File>(&text).map_err(|error| invalid(fault(&text, &error)))?;
     let me = file.me.as_deref().map(AgentId::checked).transpose();
-    let me = me.map_err(|refusal| invalid(format!("me: {refusal}")))?;
+    let me = me.map_err(|refusal| invalid(with_line(&text, format!("`me`: {refusal}"))))?;
     let channels = file.notify.unwrap_or_default().channels(&dir);
-    let channels = channels.map_err(|error| invalid(error.to_string()))?;
+    let channels =
+        channels.map_err(|error| invalid(with_line(&text, error.message().to_owned())))?;
     Ok(Some(User { path, changed: metadata.modified().ok(), me, channels }))
 }
 
@@ -107,6 +112,16 @@ pub(crate) fn person() -> Option<Arc<str>> {
     let system = || AgentId::checked(&plain(&whoami::username().ok()?)).ok();
     let name = set().or_else(configured).or_else(system)?;
     Some(Arc::from(name.as_str())).filter(|name: &Arc<str>| **name != *HUMAN)
+}
+
+/// Why the name in `CALLBOARD_ME` is not used, if it is not.
+pub(crate) fn refused_name() -> Option<String> {
+    let set = env::var_os(ME).filter(|set| !set.is_empty())?;
+    let why = match set.to_str() {
+        Some(name) => AgentId::checked(name).err()?.to_string(),
+        None => "it is not text in UTF-8".to_owned(),
+    };
+    Some(format!("{ME} is not used as your name: {why}"))
 }
 
 /// The name with `-` for what names on a board cannot have, as in `DOMAIN\user`.

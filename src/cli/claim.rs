@@ -8,6 +8,7 @@ use super::wording::Wording;
 use super::{Outcome, Session};
 use crate::ops::claim_task::{Claimed, Empty, Params, Reply};
 use crate::ops::{self, Handoff, Held};
+use crate::state::claim::Verdict;
 use crate::state::id::TaskId;
 
 #[derive(clap::Args)]
@@ -63,7 +64,12 @@ fn empty_handed(page: &mut Page, empty: &Empty, wording: &Wording) {
     page.line(&empty.message);
     page.field("reason", empty.reason.as_deref().unwrap_or_default());
     page.field("verdict", text(&json!(empty.why.verdict)));
-    page.field("next", wording.in_commands(&empty.next));
+    let mut next = wording.in_commands(&empty.next);
+    if empty.why.verdict == Verdict::Paused {
+        let resume = wording.command("resume");
+        next = format!("{next}; a person lets agents claim again with {resume}");
+    }
+    page.field("next", next);
 }
 
 fn claimed(page: &mut Page, claimed: &Claimed, wording: &Wording, names: &HashMap<TaskId, String>) {

@@ -40,7 +40,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let now = board_time(session.dir());
     let since = arguments.since.as_deref().map(|since| {
         snapshot::moment(since, now)
-            .unwrap_or_else(|| usage_error("--since takes a time or a span"))
+            .unwrap_or_else(|| usage_error(format!("--since takes {}", snapshot::MOMENT)))
     });
     let params = get_report::Params {
         scope: arguments.scope,

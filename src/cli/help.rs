@@ -47,7 +47,6 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("tree", &["tree", "tree 12", "tree P1.M2"]),
     ("approve", &["approve 12 13", "approve 12 --message 'well tested'"]),
     ("reject", &["reject 12 'names with dots are lost'", "reject P1.M2.T3 'no tests'"]),
-    ("notify", &["notify", "notify test"]),
     (
         "work",
         &["work --agents 3 --exec './do-one.sh'", "work --scope P1 -- claude -p 'do the task'"],

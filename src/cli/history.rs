@@ -23,8 +23,8 @@ pub(super) struct Arguments {
     /// List only events of this kind; may be repeated
     #[arg(long, value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
     kind: Vec<String>,
-    /// List only events after event SEQ, or since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for
-    /// a span that ends now
+    /// List only events after event SEQ, or since a time: 2026-03-01T12:00, 2026-03-01,
+    /// yesterday, or 30m, 2h, 3d for a span that ends now
     #[arg(long, value_name = "SEQ|TIME")]
     since: Option<String>,
     /// List only events before event SEQ, as for the next page
@@ -42,8 +42,9 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let after = arguments.since.as_deref().and_then(|since| since.parse::<u64>().ok());
     let time = arguments.since.as_deref().filter(|_| after.is_none()).map(|since| {
         let now = board_time(session.dir());
-        snapshot::moment(since, now)
-            .unwrap_or_else(|| usage_error("--since takes an event's number, a time or a span"))
+        snapshot::moment(since, now).unwrap_or_else(|| {
+            usage_error(format!("--since takes an event's number, {}", snapshot::MOMENT))
+        })
     });
     let task_id = session.task_id(arguments.task.as_deref())?;
     let mut query = json!({

@@ -135,7 +135,7 @@ pub(super) enum Command {
     Reset(reset::Arguments),
     /// Explain why a task cannot be claimed, who could claim it, and what changed it last
     Explain(explain::Arguments),
-    /// Import a plan as tasks, update them when it changes, and export it; alone: list the plans
+    /// Import a plan as tasks, update them when it changes, export it; alone: list plans
     Plan(plan::Arguments),
     /// Bring in tasks from files: a plan, or what another tool keeps
     Import(exchange::import::Arguments),
@@ -299,7 +299,7 @@ pub(super) fn whole() -> clap::Command {
         .get_arguments()
         .filter(|one| ["server", "token_file"].contains(&one.get_id().as_str()));
     let hidden: Vec<_> = of_servers.map(|one| one.clone().hide(true)).collect();
-    root.mut_subcommands(|one| {
+    super::number::with_negative(root).mut_subcommands(|one| {
         if LOCAL.contains(&one.get_name()) { one.args(hidden.clone()) } else { one }
     })
 }

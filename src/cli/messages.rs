@@ -268,7 +268,7 @@ fn list(
         let line = |words| wording.line_of_agent(words);
         page.line(format_args!(
             "answer with `{}`; `{}` puts one away",
-            line("reply ID TEXT"),
+            line("answer ID TEXT"),
             line("messages --done ID")
         ));
     }

@@ -42,6 +42,7 @@ mod mcp;
 mod meant;
 mod messages;
 mod notify;
+mod number;
 mod offer;
 mod pause;
 mod plan;
@@ -103,7 +104,7 @@ use session::{Session, runtime};
 use wording::Wording;
 
 use crate::participant::recovery;
-use crate::redact;
+use crate::{redact, user};
 
 /// The exit code of a command, or why it failed.
 pub type Outcome = anyhow::Result<ExitCode>;
@@ -120,7 +121,7 @@ pub fn main() -> ExitCode {
     }
     let is_alone = is_alone();
     let words = env::args_os().chain(is_alone.then(|| "status".into()));
-    let matches = guess::parsed(words.collect()).unwrap_or_else(|error| exit_with(&error));
+    let matches = guess::parsed(words.collect()).unwrap_or_else(|error| in_words(&error));
     let mut arguments =
         Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
     if is_alone && !Session::new(&arguments).is_ok_and(|session| session.has_board()) {
@@ -147,6 +148,9 @@ pub fn main() -> ExitCode {
         Command::Call(_) => Telling::Operations,
         _ => Telling::Commands(Wording::of(&arguments)),
     };
+    if let Some(refused) = user::refused_name().filter(|_| is_short) {
+        say(&format!("callboard: {}", telling.worded(&refused)));
+    }
     let ended = run(arguments);
     for report in recovery::untold().iter().filter(|_| is_short) {
         say(&format!("callboard: {}", telling.worded(report)));
@@ -158,6 +162,18 @@ pub fn main() -> ExitCode {
         // The reader of our output has left, having read enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error, &telling),
+    }
+}
+
+/// Exits with what is wrong with the command line.
+fn in_words(error: &clap::Error) -> ! {
+    let is_text = |word: &std::ffi::OsString| word.to_str().is_some();
+    match env::args_os().skip(1).find(|word| !is_text(word)) {
+        Some(word) if error.use_stderr() => {
+            let word = word.to_string_lossy().into_owned();
+            usage_error(format!("`{word}` is not text in UTF-8, as arguments have to be"))
+        }
+        _ => number::explained(error).map_or_else(|| exit_with(error), |told| usage_error(told)),
     }
 }
 

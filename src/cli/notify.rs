@@ -99,6 +99,9 @@ fn status(session: &Session) -> Outcome {
             "waiting": waiting.get(way).copied().unwrap_or_default()})
     });
     let reply = json!({"settings": user.path, "ways": ways.collect::<Vec<_>>()});
+    let is_tried = ledger_of(session.dir())?.is_some_and(|dir| !log(&dir, 1).is_empty());
+    let why = format!("{} says why", session.wording.command("notify log"));
+    let soon = "the next command or `callboard serve` tells it".to_owned();
     session.show(&reply, |page| {
         let path = user.path.display();
         if user.channels.is_empty() {
@@ -117,7 +120,7 @@ fn status(session: &Session) -> Outcome {
                 page.marked(
                     "waiting:",
                     Tone::Waiting,
-                    format!("{count} for {way}; callboard notify log says why"),
+                    format!("{count} for {way}; {}", if is_tried { &why } else { &soon }),
                 );
             }
         }

@@ -43,7 +43,7 @@ enum Command {
 struct Import {
     /// File with the plan, or what `callboard import` takes; `-` reads standard input
     file: String,
-    /// Format, if it should not be found
+    /// Format, for files that do not show theirs
     #[arg(long)]
     format: Option<String>,
     /// Columns of a CSV file, as title=Summary,status=State

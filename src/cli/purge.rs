@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::print::Page;
 use super::target::asked;
-use super::{Declined, FAILED, Outcome, Session, read_whole};
+use super::{Declined, FAILED, Outcome, Session, read_whole, usage_error};
 use crate::participant::board_time;
 use crate::participant::purge::{Places, Text, purge};
 use crate::participant::recovery::Author;
@@ -100,7 +100,11 @@ fn read_text(arguments: &Arguments) -> anyhow::Result<String> {
         None => read_whole("-"),
     };
     let text = text.strip_suffix('\n').unwrap_or(&text);
-    Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    if text.is_empty() {
+        usage_error("no text to purge was given: type it when asked, pipe it in, or name its file");
+    }
+    Ok(text.to_owned())
 }
 
 /// What a person types, which is not shown.

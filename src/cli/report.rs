@@ -54,7 +54,7 @@ impl Telling {
 
 /// A refusal by the command itself, although the board can be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:#}")]
+#[error("{}", chain(.0))]
 pub(super) struct Declined(pub(super) anyhow::Error);
 
 /// The message of an error in commands, with the numbers of tasks instead of their ids.
@@ -91,7 +91,18 @@ pub(super) fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
         error.is::<Declined>() || error.downcast_ref().is_some_and(TokensError::is_refusal);
     let (blame, code) =
         if is_declined { (Blame::Call, "refused") } else { (Blame::Board, "failed") };
-    (blame, json!({"code": code, "message": format!("{error:#}")}))
+    (blame, json!({"code": code, "message": chain(error)}))
+}
+
+/// The error with its causes, each of which is said once: some errors name their cause themselves.
+pub(super) fn chain(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
+        match told.contains(&cause) {
+            _ if told.is_empty() => cause,
+            true => told,
+            false => format!("{told}: {cause}"),
+        }
+    })
 }
 
 /// Prints the error on standard error, and returns the exit code for it.
@@ -168,4 +179,18 @@ pub(super) fn say(text: &str) {
 pub(super) fn usage_error(message: impl std::fmt::Display) -> ! {
     let error = clap::Error::raw(ErrorKind::ValueValidation, format!("{message}\n"));
     exit_with(&error.with_cmd(&parser()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = || io::Error::other("the disk is full");
+        let twice = anyhow::Error::new(cause()).context("it failed (the disk is full)");
+        assert_eq!(chain(&twice), "it failed (the disk is full)");
+        let other = anyhow::Error::new(cause()).context("it failed");
+        assert_eq!(chain(&other), "it failed: the disk is full");
+    }
 }

@@ -137,7 +137,8 @@ fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
     let mut start = [0; container::MAGIC.len()];
     let is_backup = input.read_exact(&mut start).is_ok() && start == *container::MAGIC;
     if !is_backup {
-        let found = statefile::load_file(file)?;
+        // A directory above it may be a link, as /bin is on most systems.
+        let found = statefile::load_file(&fs::canonicalize(file)?)?;
         let document = match found {
             Some(Found::Sound(document) | Found::Foreign { document, .. }) => document,
             Some(Found::Unsound { reason }) => {

@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::print::{Column, Page, Tone, text};
@@ -188,11 +190,34 @@ fn verify(session: &Session) -> Outcome {
     Ok(ExitCode::from(if sound { 0 } else { FAILED }))
 }
 
-/// Parses a time in RFC 3339, or a span that ends now: `30m`, `2h`, `3d`.
+/// What [`moment`] takes, for messages.
+pub(super) const MOMENT: &str = "a time (2026-03-01T12:00, or 2026-03-01T12:00:00Z), a date \
+                                 (2026-03-01), today, yesterday, or a span that ends now (30m, \
+                                 2h, 3d)";
+
+/// Parses a time in RFC 3339, one of this terminal's zone, or a span that ends now: `30m`, `2h`,
+/// `3d`.
 pub(super) fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {
     if let Ok(time) = serde_json::from_value(Value::from(given)) {
         return Some(time);
     }
+    local(given, now, &TimeZone::system()).or_else(|| span(given, now))
+}
+
+/// A date, a date with a time, or a day by its name, all of `zone`.
+fn local(given: &str, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    let today =
+        || Some(zone.to_datetime(jiff::Timestamp::from_millisecond(now.millis()).ok()?).date());
+    let at: DateTime = match given.to_lowercase().as_str() {
+        "now" => return Some(now),
+        "today" => today()?.into(),
+        "yesterday" => today()?.yesterday().ok()?.into(),
+        _ => given.parse().ok()?,
+    };
+    Some(Timestamp::from_millis(zone.to_timestamp(at).ok()?.as_millisecond()))
+}
+
+fn span(given: &str, now: Timestamp) -> Option<Timestamp> {
     let (digits, unit) = given.split_at_checked(given.len().checked_sub(1)?)?;
     let seconds = match unit {
         "s" => 1,
@@ -203,4 +228,31 @@ pub(super) fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {
     };
     let span: i64 = digits.parse().ok().filter(|number| *number >= 0)?;
     Some(now - span.saturating_mul(seconds * 1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_said_as_people_say_it() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let time = |text: &str| serde_json::from_value::<Timestamp>(Value::from(text)).unwrap();
+        let now = time("2026-11-27T23:30:00Z");
+        for (given, expected) in [
+            ("today", "2026-11-27T22:00:00Z"),
+            ("Yesterday", "2026-11-26T22:00:00Z"),
+            ("now", "2026-11-27T23:30:00Z"),
+            ("2026-11-27", "2026-11-26T22:00:00Z"),
+            ("2026-11-27T08:15", "2026-11-27T06:15:00Z"),
+            ("2026-11-27 08:15:30", "2026-11-27T06:15:30Z"),
+        ] {
+            assert_eq!(local(given, now, &zone), Some(time(expected)), "{given}");
+        }
+        for given in ["", "tomorrow", "2026-13-01", "12", "2h"] {
+            assert_eq!(local(given, now, &zone), None, "{given}");
+        }
+        assert_eq!(moment("2h", now), Some(time("2026-11-27T21:30:00Z")));
+        assert_eq!(moment("2026-11-27T08:15:00Z", now), Some(time("2026-11-27T08:15:00Z")));
+    }
 }

@@ -30,7 +30,9 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         Some(at) => match (at.parse(), snapshot::moment(at, participant::board_time(dir))) {
             (Ok(seq), _) => seq,
             (Err(_), Some(time)) => archive::seq_at(dir, time).map_err(CallError::from)?,
-            (Err(_), None) => usage_error("--at takes an event's number, a time or a span"),
+            (Err(_), None) => {
+                usage_error(format!("--at takes an event's number, {}", snapshot::MOMENT))
+            }
         },
     };
     let state = archive::state_at(dir, seq).map_err(CallError::from)?;

@@ -114,9 +114,7 @@ fn priorities(given: &str) -> Result<(i64, i64), String> {
 pub(super) fn time(option: &str, given: Option<&str>, now: Timestamp) -> Option<Timestamp> {
     let given = given?;
     let time = snapshot::moment(given, now);
-    Some(time.unwrap_or_else(|| {
-        usage_error(format!("{option} takes a time or a span, such as 2026-03-01T12:00:00Z or 2h"))
-    }))
+    Some(time.unwrap_or_else(|| usage_error(format!("{option} takes {}", snapshot::MOMENT))))
 }
 
 /// What --status says: statuses of the board, or a word of how an open task stands.

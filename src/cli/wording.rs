@@ -1,6 +1,7 @@
 //! Rewords messages: the board names its operations, as agents call them; a person at a shell is
 //! told commands.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::LazyLock;
 use std::{env, fs};
@@ -192,6 +193,7 @@ impl Wording {
 }
 
 fn in_commands(text: &str, wording: &Wording) -> String {
+    let text = &without_place(text);
     let parts: Vec<&str> = text.split('`').collect();
     let mut told = String::with_capacity(text.len());
     for (index, part) in parts.iter().enumerate() {
@@ -216,6 +218,18 @@ fn in_commands(text: &str, wording: &Wording) -> String {
         told.push_str(if index + 1 < parts.len() { "`" } else { "" });
     }
     whole_lines(&told)
+}
+
+/// `text` without the place of an operation in a batch, of which a person has typed none.
+fn without_place(text: &str) -> Cow<'_, str> {
+    let named = text.strip_prefix("operations[").and_then(|rest| rest.split_once("): "));
+    let is_place = |place: &str| !place.contains(['`', ';', '\n']) && place.contains("] (");
+    match named.filter(|(place, _)| is_place(place)) {
+        Some((_, said)) => {
+            Cow::Owned(said.replace("nothing of the batch was done", "nothing was done"))
+        }
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// `text` with all that the lines of its commands need in them.
@@ -297,6 +311,10 @@ mod tests {
         assert_eq!(
             told("retry_task `a`, or explain_task"),
             "`callboard retry a`, or `callboard explain TASK`"
+        );
+        assert_eq!(
+            told("operations[0] (approve_task): task `a` is done; nothing of the batch was done"),
+            "task `a` is done; nothing was done"
         );
         assert_eq!(told("update_task `a` its text"), "`callboard edit a` its text");
         assert_eq!(told("reject_task `a` ends it"), "`callboard reject a REASON` ends it");

@@ -275,7 +275,7 @@ fn command(arguments: &Arguments) -> Vec<String> {
     }
     words.extend(arguments.command.iter().cloned());
     if words.first().is_none_or(String::is_empty) {
-        usage_error("--exec: the command is empty");
+        usage_error("the command is empty; `callboard work -- COMMAND` names one");
     }
     words
 }
@@ -294,7 +294,7 @@ fn refuse_missing(program: &str, current: &Path) {
         std::env::split_paths(&path).any(|dir| is_program(&dir.join(program)))
     };
     if !is_found {
-        usage_error(format!("--exec: there is no program `{program}`, or it may not be run"));
+        usage_error(format!("there is no program `{program}`, or it may not be run"));
     }
 }
 

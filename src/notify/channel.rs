@@ -80,7 +80,15 @@ async fn run(words: &[String], input: &[u8]) -> Result<(), String> {
     }
     let complaint = &output.stderr[..output.stderr.len().min(COMPLAINT)];
     let complaint = String::from_utf8_lossy(complaint);
-    Err(format!("{program} ended with {}: {}", output.status, complaint.trim()))
+    let complaint = match complaint.trim() {
+        "" => String::new(),
+        said => format!(": {said}"),
+    };
+    let end = match output.status.code() {
+        Some(code) => format!("exit code {code}"),
+        None => output.status.to_string(),
+    };
+    Err(format!("{program} ended with {end}{complaint}"))
 }
 
 /// The processes of a program, killed when this is dropped.
@@ -140,7 +148,7 @@ async fn post(url: &Uri, secret: Option<&Secret>, notice: &Notice) -> Result<(),
         request = request.header(SIGNATURE, signature(&key(secret)?, &body));
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
-    let answer = client()?.request(request).await.map_err(|error| reasons(&error))?;
+    let answer = client()?.request(request).await.map_err(|error| failed(&error))?;
     match answer.status() {
         status if status.is_success() => Ok(()),
         status if status.is_redirection() => {
@@ -179,6 +187,18 @@ fn signature(key: &[u8], body: &[u8]) -> String {
         _ = write!(text, "{byte:02x}");
     }
     text
+}
+
+/// Why nothing came back.
+fn failed(error: &hyper_util::client::legacy::Error) -> String {
+    // The client's own words say in which of its steps it was.
+    let cause = std::error::Error::source(error).map(reasons).unwrap_or_default();
+    let what = if error.is_connect() {
+        "the receiver cannot be reached"
+    } else {
+        "the receiver does not answer as a server of HTTP does"
+    };
+    format!("{what}: {cause}")
 }
 
 /// The error with what caused it: by itself it says only that something failed.

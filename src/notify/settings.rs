@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::Error as _;
 
 use super::notice::Kind;
+use crate::config::in_words;
 
 /// `[notify]` as it is written. Each way is a value, or a table with events of its own.
 #[derive(Debug, Default, Deserialize)]
@@ -91,21 +92,29 @@ impl Written {
         match self.command {
             None => {}
             Some(toml::Value::Table(table)) => {
-                let table = CommandTable::deserialize(table)?;
+                let table = CommandTable::deserialize(table).map_err(inside("command"))?;
                 channels.push(channel(Way::Command(program(table.run)?), table.events));
             }
             Some(words) => {
-                channels.push(channel(Way::Command(program(Vec::deserialize(words)?)?), None));
+                channels.push(channel(
+                    Way::Command(program(words.try_into().map_err(|_| wrong_command())?)?),
+                    None,
+                ));
             }
         }
         match self.desktop {
             None | Some(toml::Value::Boolean(false)) => {}
             Some(toml::Value::Table(table)) => {
-                channels.push(channel(Way::Desktop, DesktopTable::deserialize(table)?.events));
+                let table = DesktopTable::deserialize(table).map_err(inside("desktop"))?;
+                channels.push(channel(Way::Desktop, table.events));
             }
-            Some(value) => {
-                bool::deserialize(value)?;
+            Some(toml::Value::Boolean(true)) => {
                 channels.push(channel(Way::Desktop, None));
+            }
+            Some(_) => {
+                return Err(toml::de::Error::custom(
+                    "`desktop` is true or false, or a table as in { events = [\"question\"] }",
+                ));
             }
         }
         let secret = secret(self.secret_file, self.secret_variable, dir)?;
@@ -115,14 +124,20 @@ impl Written {
             }
             None => {}
             Some(toml::Value::Table(table)) => {
-                let table = WebhookTable::deserialize(table)?;
+                let table = WebhookTable::deserialize(table).map_err(inside("webhook"))?;
                 let own = self::secret(table.secret_file, table.secret_variable, dir)?;
                 let way = Way::Webhook { url: address(&table.url)?, secret: own.or(secret) };
                 channels.push(channel(way, table.events));
             }
-            Some(url) => {
-                let url = address(&String::deserialize(url)?)?;
+            Some(toml::Value::String(url)) => {
+                let url = address(&url)?;
                 channels.push(channel(Way::Webhook { url, secret }, None));
+            }
+            Some(_) => {
+                return Err(toml::de::Error::custom(
+                    "`webhook` is an address in quotation marks, as \"https://example.org/hook\", or \
+                     a table with `url`",
+                ));
             }
         }
         Ok(channels)
@@ -131,11 +146,20 @@ impl Written {
 
 fn program(words: Vec<String>) -> Result<Vec<String>, toml::de::Error> {
     if words.first().is_none_or(String::is_empty) {
-        return Err(toml::de::Error::custom(
-            "`command` is a list: a program and its arguments, as in [\"sh\", \"/home/me/tell.sh\"]",
-        ));
+        return Err(wrong_command());
     }
     Ok(words)
+}
+
+fn wrong_command() -> toml::de::Error {
+    toml::de::Error::custom(
+        "`command` is a list: a program and its arguments, as in [\"sh\", \"/home/me/tell.sh\"]",
+    )
+}
+
+/// What is wrong in the table of a way.
+fn inside(way: &'static str) -> impl Fn(toml::de::Error) -> toml::de::Error {
+    move |error| toml::de::Error::custom(format!("`{way}`: {}", in_words(error.message())))
 }
 
 fn secret(
@@ -214,12 +238,13 @@ mod tests {
             ("webhook = 'ftp://127.0.0.1/'", "only https"),
             ("webhook = 'https://a:b@h.example/'", "secret_file"),
             ("webhook = '/x'", "https://example.org"),
-            ("webhook = 7", "string"),
+            ("webhook = 7", "an address in quotation marks"),
             ("webhook = { url = 'https://h.example', event = [] }", "event"),
             ("command = []", "a program and its arguments"),
-            ("command = 'tell me'", "sequence"),
+            ("command = 'tell me'", "a program and its arguments"),
             ("command = ['']", "a program and its arguments"),
-            ("desktop = 'yes'", "bool"),
+            ("desktop = 'yes'", "true or false"),
+            ("command = { run = 3 }", "`command`: it takes a list in brackets"),
             ("secret_file = 'a'\nsecret_variable = 'B'\nwebhook = 'https://h.example'", "not both"),
             ("secret_file = 'a'", "no `webhook`"),
             ("events = ['questions']", "question"),

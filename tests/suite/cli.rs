@@ -1123,7 +1123,7 @@ fn an_empty_variable_is_not_set() {
 fn programs_are_told_in_json_what_is_wrong_with_their_command_line() {
     let project = Project::with_tasks(&json!([{"description": "a"}]));
     let wrong: [(&[&str], &str); 8] = [
-        (&["state", "--at", "foo"], "--at takes an event's number, a time or a span"),
+        (&["state", "--at", "foo"], "--at takes an event's number, a time (2026-03-01T12:00"),
         (&["call", "--schema", "nope"], "there is no operation `nope`"),
         (&["add", "--batch", "/nonexistent"], "cannot read /nonexistent: "),
         (&["plan", "import", "/dev/null"], ""),

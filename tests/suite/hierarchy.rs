@@ -85,7 +85,7 @@ fn the_tree_shows_how_far_everything_has_come() {
     assert!(explained.contains("waits for p1, as does all of P2"), "{explained}");
     assert!(explained.contains("`callboard explain p1`"), "{explained}");
     let explained = run(&board, &["explain", "p1"]).stdout;
-    assert!(explained.contains("  `callboard claim` --scope P1\n"), "{explained}");
+    assert!(explained.contains("  `callboard claim --scope P1`\n"), "{explained}");
     let claim = client.ok("claim_task", json!({"agent_id": "w1"}));
     client.ok(
         "complete_task",

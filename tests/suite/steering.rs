@@ -402,3 +402,47 @@ fn real_shells_complete_commands_tasks_and_agents() {
         None => println!("fish is not installed, so only bash was tried"),
     }
 }
+
+#[test]
+fn every_remedy_can_be_typed() {
+    let board = board();
+    says(&board, &["--agent", "bob", "complete", "2", "done"]);
+    fails(&board, &["edit", "2", "--priority", "1"], REFUSED, &["`callboard reset 2` begins it"]);
+    fails(&board, &["assign", "2", "bob"], REFUSED, &["`callboard reset 2` begins it anew"]);
+    fails(&board, &["approve", "1"], REFUSED, &["`callboard tasks --status review` lists"]);
+    fails(&board, &["show", "P7.M1"], REFUSED, &["no task `P7.M1`; no one task is at that path"]);
+    let refused = run(&board, &["approve", "1", "3"]).stderr;
+    assert!(!refused.contains("operations["), "{refused}");
+}
+
+#[test]
+fn numbers_that_are_not_taken_are_told_with_those_that_are() {
+    let board = board();
+    for (line, told) in [
+        (&["tasks", "--limit", "-1"][..], "--limit takes a whole number from 1 to 1000, not -1"),
+        (&["history", "--limit", "0"], "--limit takes a whole number of at least 1, not 0"),
+        (&["claim", "--wait", "-1"], "--wait takes a whole number from 0 to "),
+        (&["work", "--agents", "-1", "--", "true"], "--agents takes a whole number from 1 to 64"),
+        (&["assign", "3", "bob", "--minutes", "-5"], "--minutes takes a whole number"),
+        (&["tasks", "--limit", "x"], "--limit takes a whole number from 1 to 1000, not x"),
+        (&["history", "--since", "soon"], "--since takes an event's number, a time (2026-03-01T"),
+    ] {
+        fails(&board, line, USAGE, &[told]);
+    }
+    for since in ["2026-03-01", "yesterday", "2026-03-01T12:00", "2026-03-01 12:00", "3d"] {
+        assert!(says(&board, &["history", "--since", since]).contains("Fix the parser"), "{since}");
+    }
+}
+
+#[test]
+fn what_is_not_text_is_refused_in_a_sentence() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let board = board();
+    let refused = board.finish(board.command().arg(OsStr::from_bytes(b"caf\xe9")));
+    assert_eq!(refused.status.code(), Some(USAGE));
+    contains(&refused.stderr, &["is not text in UTF-8"]);
+    let told = board.finish(board.command().arg("status").env("CALLBOARD_ME", "a b"));
+    contains(&told.stderr, &["CALLBOARD_ME is not used as your name"]);
+}

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// File or directory; `-` reads standard input. Its format may stand before it
     #[arg(value_name = "PATH|-", num_args = 1..=2, required = true)]
     words: Vec<String>,
-    /// Format, if it should not be found
+    /// Format, for files that do not show theirs
     #[arg(long)]
     format: Option<String>,
     /// Print what would change, and change nothing

@@ -616,6 +616,7 @@ pub(super) const BEHIND: &[(&str, &str, &str)] = &[
 /// What is meant by a command without the argument that it needs, by the word that was typed.
 pub(super) const MISSING: &[(&str, &str)] = &[
     ("run", ">runs"),
+    ("work", "`work -- COMMAND` runs the command for each task; `help work` has examples"),
     (
         "set update modify",
         "`edit TASK --priority 1` changes a task; `help settings` says what else can be set",

@@ -7,6 +7,7 @@ use super::seen::Seen;
 use crate::cli::print::{Page, Tone, headline, minutes_in_words, off_in_words, text};
 use crate::cli::wording::Wording;
 use crate::ui::first::Line;
+use crate::user;
 use crate::view::AgentRow;
 
 fn note(word: &str, tone: Tone, rest: impl Into<String>) -> Line {
@@ -20,6 +21,9 @@ fn each<'v>(json: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
 pub(in crate::cli) fn all(page: &Page, seen: &Seen, wording: &Wording) -> Vec<Line> {
     let json = &seen.json;
     let mut notes = paused(page, seen, wording);
+    if let Err(error) = user::load() {
+        notes.push(note("settings:", Tone::Bad, error.to_string()));
+    }
     notes.extend(clocks(json));
     notes.extend(
         each(json, "plan_files").map(|file| note("plan file:", Tone::Waiting, text(&file["says"]))),

@@ -16,7 +16,7 @@ use crate::state::task::{Source, TaskStatus};
 
 pub(super) const FORMAT: Format = Format {
     name: NAME,
-    what: "a table in CSV; --map says which column is what",
+    what: "a table in CSV",
     places: &["tasks.csv"],
     one_file: true,
     form: "a first line with columns for title and id or status",
