@@ -429,7 +429,7 @@ fn numbers_that_are_not_taken_are_told_with_those_that_are() {
     ] {
         fails(&board, line, USAGE, &[told]);
     }
-    for since in ["2026-03-01", "yesterday", "2026-03-01T12:00", "2026-03-01 12:00", "3d"] {
+    for since in ["2020-03-01", "yesterday", "2020-03-01T12:00", "2020-03-01 12:00", "3d"] {
         assert!(says(&board, &["history", "--since", since]).contains("Fix the parser"), "{since}");
     }
 }
