@@ -173,7 +173,7 @@ fn in_words(error: &clap::Error) -> ! {
             let word = word.to_string_lossy().into_owned();
             usage_error(format!("`{word}` is not text in UTF-8, as arguments have to be"))
         }
-        _ => number::explained(error).map_or_else(|| exit_with(error), |told| usage_error(told)),
+        _ => exit_with(error),
     }
 }
 

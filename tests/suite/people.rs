@@ -532,7 +532,7 @@ fn reply_of_a_server_of_another_version_is_read_as_far_as_it_is_known() {
     fails(
         &finished,
         FAILED,
-        &[" fail` cannot be read", "`postponed`", "another version of callboard"],
+        &[" fail TASK REASON` cannot be read", "`postponed`", "another version of callboard"],
     );
     assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
 }

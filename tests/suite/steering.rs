@@ -233,7 +233,7 @@ fn a_task_is_assigned_and_others_are_told() {
     let board = board();
     contains(
         &says(&board, &["assign", "1", "bob"]),
-        &["#1 Write the lexer is for bob", "in 30 min"],
+        &["#1 Write the lexer is kept for bob", "in 30 min"],
     );
     board.cli_ok("register_agent", json!({"agent_id": "eve"}));
     let refused = ["#1 is kept for agent `bob`"];

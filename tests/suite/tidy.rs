@@ -152,7 +152,7 @@ fn imports_go_one_way() {
         ("board", [&["state", "ops", "statefile", "participant"], &shell[..]].concat()),
         ("mcp", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("notify", [&["state", "ops", "participant"], &shell[..]].concat()),
-        ("user", vec!["notify", "state"]),
+        ("user", vec!["notify", "state", "config"]),
         ("rpc", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("web", [&["state", "view", "ops", "participant"], &shell[..]].concat()),
         ("http", [&["state", "ops", "participant", "mcp", "rpc", "web"], &shell[..]].concat()),

@@ -15,6 +15,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 
 use super::connect::quoted;
 use super::line::{Arguments, parser, place_of_subcommand};
+use super::number::explained;
 use super::offer::{Kind, kind};
 use super::report::without_usage;
 use super::session::Session;
@@ -88,7 +89,7 @@ fn is_help(error: &clap::Error) -> bool {
 
 /// The error in one paragraph, without the tips and the usage of the parser.
 fn plain(error: &clap::Error) -> clap::Error {
-    let message = without_usage(&error.render().to_string());
+    let message = explained(error).unwrap_or_else(|| without_usage(&error.render().to_string()));
     let message = message.split("\n\n  tip:").next().unwrap_or_default();
     clap::Error::raw(error.kind(), format!("{message}\n")).with_cmd(&parser())
 }
