@@ -1147,9 +1147,7 @@ fn programs_are_told_in_json_what_is_wrong_with_their_command_line() {
             plain.err
         );
     }
-    project
-        .run(&["--json", "plan"])
-        .fails(USAGE, &["{\"error\":{\"code\":\"usage\",\"message\":\"a command is missing"]);
+    assert!(project.json(&["plan"])["plans"].is_array(), "alone it is the list");
     assert!(project.says(&["--json", "--help"]).contains("Usage"));
     assert_eq!(project.json(&[])["total_tasks"], 1, "alone it is the status");
 }
