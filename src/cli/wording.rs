@@ -406,7 +406,7 @@ mod tests {
                     let text = text.replace("--role 1", "--role worker");
                     let is_of = |name: &&str| text.contains(*name) && name.contains('_');
                     if text.contains(' ')
-                        && (text.contains("`callboard ") || operations.iter().any(|n| is_of(&n)))
+                        && (text.contains("`callboard ") || operations.iter().any(is_of))
                     {
                         let name = file.display().to_string();
                         told.push((name, Wording::default().in_commands(&text)));
