@@ -23,7 +23,11 @@ pub(super) fn explained(error: &clap::Error) -> Option<String> {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    if error.kind() != ErrorKind::ValueValidation {
+    // Other parsers of numbers say themselves what they take.
+    let said = error.to_string();
+    let is_of_a_number =
+        [" is not in ", "invalid digit", "number too large"].iter().any(|part| said.contains(part));
+    if error.kind() != ErrorKind::ValueValidation || !is_of_a_number {
         return None;
     }
     let option = given(ContextKind::InvalidArg)?.strip_prefix("--")?;

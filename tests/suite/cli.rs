@@ -1130,7 +1130,7 @@ fn programs_are_told_in_json_what_is_wrong_with_their_command_line() {
         (&["tasks", "--nope"], "`callboard tasks` has no option --nope; "),
         (&["tusks"], "there is no command `tusks`; did you mean `callboard"),
         (&["show"], "TASK is missing: `callboard show"),
-        (&["history", "--limit", "x"], "invalid value 'x' for '--limit <N>'"),
+        (&["history", "--limit", "x"], "--limit takes a whole number of at least 1, not x"),
     ];
     for (arguments, message) in wrong {
         let ran = project.run(&[arguments, &["--json"]].concat());
