@@ -9,8 +9,8 @@ use fs_err as fs;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
-    FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, initialise,
-    insert_linked, purge, put_in_place, read_link, runs, take_log_in_at_end,
+    FILE_NAME, SqliteJournal, begin, close_alone, compaction, connect, file::beside, head,
+    initialise, insert_linked, purge, put_in_place, read_link, runs, take_log_in_at_end,
 };
 use crate::failpoint;
 use crate::journal::chain::{Hash, Link, damaged};

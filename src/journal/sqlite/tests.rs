@@ -2,9 +2,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use serde_json::json;
 
+use super::file::beside;
 use super::*;
 use crate::state::document::Undone;
 use crate::state::event::{Event, Idempotency, VERSION};
