@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::state::apply::{Absent, begin_again, change_task, make_available};
+use crate::state::apply::Absent;
+use crate::state::apply::task::{begin_again, change_task, make_available};
 use crate::state::event::{Replanned, TaskChange};
 use crate::state::id::TaskId;
 use crate::state::stored::Replaced;
