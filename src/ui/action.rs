@@ -195,7 +195,7 @@ impl Action {
         match self {
             Self::Approve | Self::Reject => status == TaskStatus::Review,
             Self::Retry => matches!(status, TaskStatus::Failed | TaskStatus::Cancelled),
-            Self::Cancel => status.is_unfinished(),
+            Self::Cancel => status.is_unfinished() || status == TaskStatus::Failed,
             Self::Assign => status == TaskStatus::Available,
             Self::Diff => status != TaskStatus::Available || task.attempt.is_some_and(|at| at > 0),
             Self::Stop => status.is_held() && task.agent.is_some(),

@@ -180,9 +180,10 @@ fn failed(wait: &Wait, visit: &Visit) -> Markup {
         div.acts {
             a.button href={ (parts::task_href(named.id.as_str())) "#attempts" } { "Log" }
             (Act::new("waits", "retry").with("task", named.id.as_str()).button(visit, "Retry"))
-            @if visit.may_act() {
-                a.button href={ (parts::task_href(named.id.as_str())) "#edit" } { "Edit" }
-            }
+            (opened(visit, "Cancel", Act::new("waits", "cancel").with("task", named.id.as_str()).wide().form(visit, html! {
+                (line("reason", "Why it is not to be done"))
+                button.bad { "Cancel the task" }
+            })))
         }
     }
 }

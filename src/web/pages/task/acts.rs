@@ -30,12 +30,14 @@ pub(super) fn all(sheet: &Sheet, visit: &Visit) -> Markup {
                     })))
                     @if task.kept_for.is_some() { (about("assign").button(visit, "Open to all")) }
                 }
-                @if status.is_unfinished() {
+                @if status.is_unfinished() || status == TaskStatus::Failed {
                     (opened(visit, "Cancel", about("cancel").wide().form(visit, html! {
                         (line("reason", "Why it is not to be done"))
                         @if status.is_held() { input type="hidden" name="ask_owner" value="true"; }
                         button.bad { "Cancel the task" }
                     })))
+                }
+                @if status.is_unfinished() {
                     a.button href="#edit" { "Edit" }
                 }
             }
