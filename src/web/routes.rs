@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use super::pages::{self, Query};
 use super::{Door, Failure, Page, Visit};
 use crate::git::change::Diff;
-use crate::ops::{GetBoard, GetHistory, GetMasterPlan, GetTask, ListSnapshots};
-use crate::ops::{get_board, get_history, get_master_plan, get_task, list_snapshots, may_read};
+use crate::ops::{FindTasks, GetBoard, GetHistory, GetMasterPlan, GetTask, ListSnapshots};
+use crate::ops::{
+    find_tasks, get_board, get_history, get_master_plan, get_task, list_snapshots, may_read,
+};
 use crate::participant::CallError;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
@@ -39,8 +41,8 @@ pub(super) async fn page(door: &Door, visit: &Visit) -> Opened {
         ["agents"] => reader.agents().await,
         ["agents", name] => reader.agent(name).await,
         ["tasks"] => reader.tasks().await,
-        ["tasks", id] => reader.task(id).await,
-        ["tasks", id, "diff"] => reader.diff(id).await,
+        ["tasks", name] => reader.task(name).await,
+        ["tasks", name, "diff"] => reader.diff(name).await,
         ["graph"] => reader.graph().await,
         ["timeline"] => reader.timeline().await,
         ["events"] => reader.events().await,
@@ -131,12 +133,12 @@ impl Reader<'_> {
         Ok((pages::list::page(&board, &list, self.query), list.seq))
     }
 
-    async fn task(&self, id: &str) -> Opened {
+    async fn task(&self, name: &str) -> Opened {
         let board = self.board(pages::board::ROWS).await?;
-        let task = self.task_of(id).await?;
-        let asked = get_history::Params { task_id: Some(id.to_owned()), ..history(EVENTS_OF_ONE) };
-        let (events, _) = self.history(asked).await?;
+        let task = self.task_of(name).await?;
         let (id, principal) = (task.id.clone(), self.visit.principal());
+        let asked = get_history::Params { task_id: Some(id.to_string()), ..history(EVENTS_OF_ONE) };
+        let (events, _) = self.history(asked).await?;
         let made = self.door.handle.survey(move |state, _, now| {
             let mut detail = Detail::of(state, &id, now);
             detail.messages.retain(|message| may_read(principal.as_deref(), message));
@@ -147,17 +149,26 @@ impl Reader<'_> {
         Ok((pages::task::page(&board, &sheet, self.visit), seq))
     }
 
-    /// The task with all attempts that one reply has, whether it is live or retired.
-    async fn task_of(&self, id: &str) -> Result<Task, Failure> {
-        let asked = get_task::Params { task_id: id.to_owned(), ..Default::default() };
+    /// The task of a name, with all attempts that one reply has, whether it is live or retired.
+    async fn task_of(&self, name: &str) -> Result<Task, Failure> {
+        let asked = find_tasks::Params { references: vec![name.to_owned()] };
+        let found = self.door.ask::<FindTasks>(self.visit, asked).await;
+        let found = found.map_err(|error| match &error {
+            CallError::Refused(refusal) if refusal.code() == "unknown_task" => {
+                gone(format!("there is no task {name}; see /tasks"))
+            }
+            _ => error.into(),
+        })?;
+        let id = found.tasks.first().map_or_else(|| name.to_owned(), |task| task.id.to_string());
+        let asked = get_task::Params { task_id: id, ..Default::default() };
         let whole = self.door.ask::<GetTask>(self.visit, asked).await?.task;
         let attempts = whole.attempts.iter().map(|attempt| (**attempt).clone()).collect();
         Ok(Task { attempts, ..whole.task })
     }
 
-    async fn diff(&self, id: &str) -> Opened {
+    async fn diff(&self, name: &str) -> Opened {
         let board = self.board(pages::board::ROWS).await?;
-        let task = self.task_of(id).await?;
+        let task = self.task_of(name).await?;
         let project = self.door.project();
         let asked = task.clone();
         let made =

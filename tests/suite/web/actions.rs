@@ -102,6 +102,26 @@ fn every_action_is_an_operation() {
 }
 
 #[test]
+fn the_page_of_a_task_is_at_every_name_of_it() {
+    let board = Board::new();
+    let task =
+        json!({"id": "t-tree", "title": "Tree of all", "description": "d", "path": "P1.M1.T1"});
+    board.cli_ok("create_task", task);
+    let server = Server::on(&board);
+    let browser = Browser::logged_in(&server);
+    for name in ["t-tree", "1", "%231", "P1.M1.T1", "Tree%20of%20all"] {
+        for page in ["", "/diff"] {
+            let answer = browser.get(&format!("/tasks/{name}{page}"));
+            assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+            assert!(answer.text().contains("Tree of all"), "{name}: {}", answer.text());
+        }
+    }
+    let gone = browser.get("/tasks/12");
+    assert_eq!(gone.status, 404);
+    assert!(gone.text().contains("there is no task 12; see /tasks"), "{}", gone.text());
+}
+
+#[test]
 fn tasks_are_linked_by_what_people_call_them() {
     let board = Board::new();
     for (id, title, path) in [
