@@ -22,7 +22,7 @@ const HOURS: i64 = 24;
 pub struct Report {
     /// Tasks done by agents
     pub done: usize,
-    /// Since work on the first of them began
+    /// Since work on the first of them began, but not before `since`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_per_hour: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,10 +131,11 @@ impl Report {
         let mut agents: Vec<_> = found.agents.into_iter().collect();
         agents.sort_by_key(|(_, (tries, _))| std::cmp::Reverse(tries.done));
         let archived = &state.board().archived;
+        let begun = found.begun.map(|begun| begun.max(asked.since));
         Self {
             done: found.done.len(),
-            done_per_hour: per_hour(found.done.len(), found.begun, asked.now),
-            begun: found.begun,
+            done_per_hour: per_hour(found.done.len(), begun, asked.now),
+            begun,
             tries: found.tries,
             work: Spread::of(found.work),
             waiting: Spread::of(found.waiting),
