@@ -68,23 +68,16 @@ fn became(reply: &Reply) -> &'static str {
 /// Releases all tasks that `holder`, or anybody, holds. It acts as the person, because the agent
 /// may be gone.
 fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -> Outcome {
-    let mut held = held_tasks(session)?;
-    held.retain(|task| {
-        holder.is_none_or(|holder| task.claimed_by.as_ref().is_some_and(|by| by.as_str() == holder))
-    });
-    let reply = if held.is_empty() {
-        Answer::of(Batch {
-            success: true,
-            applied: 0,
-            items_written: 0,
-            writes_saved: 0,
-            results: Vec::new(),
-        })?
-    } else {
-        let operations = held.iter().map(|task| step::<ops::ReleaseTask>(&as_person(task, reason)));
-        let operations = operations.collect::<Result<_, _>>()?;
-        session.ask::<ops::ApplyBatch>(&apply_batch::Params { operations, ..Default::default() })?
-    };
+    let mut held = held_of(session, holder)?;
+    let mut reply = release_these(session, &held, reason);
+    if reply.is_err() {
+        // The call ends leases that have run out, and what they held is no longer to be released.
+        let still = held_of(session, holder)?;
+        if still.len() < held.len() {
+            (reply, held) = (release_these(session, &still, reason), still);
+        }
+    }
+    let reply = reply?;
     let became_of = results::<ops::ReleaseTask>(&reply)?;
     session.show(reply.json(), |page| {
         if held.is_empty() {
@@ -98,6 +91,33 @@ fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -
         }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn held_of(session: &Session, holder: Option<&str>) -> anyhow::Result<Vec<Task>> {
+    let mut held = held_tasks(session)?;
+    held.retain(|task| {
+        holder.is_none_or(|holder| task.claimed_by.as_ref().is_some_and(|by| by.as_str() == holder))
+    });
+    Ok(held)
+}
+
+fn release_these(
+    session: &Session,
+    held: &[Task],
+    reason: Option<&str>,
+) -> anyhow::Result<Answer<Batch>> {
+    if held.is_empty() {
+        return Ok(Answer::of(Batch {
+            success: true,
+            applied: 0,
+            items_written: 0,
+            writes_saved: 0,
+            results: Vec::new(),
+        })?);
+    }
+    let operations = held.iter().map(|task| step::<ops::ReleaseTask>(&as_person(task, reason)));
+    let operations = operations.collect::<Result<_, _>>()?;
+    session.ask::<ops::ApplyBatch>(&apply_batch::Params { operations, ..Default::default() })
 }
 
 fn as_person(task: &Task, reason: Option<&str>) -> Params {
