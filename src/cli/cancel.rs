@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::ask::step;
 use super::print::{Page, Tone, listed};
-use super::target::{Hits, Target};
+use super::target::{Hits, Target, is_all};
 use super::{Declined, Outcome, Session, tasks};
 use crate::ops::cancel_task::Params;
 use crate::ops::get_all_tasks::{self, Brief};
@@ -50,7 +50,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         let why = format!("no task at or below {given} is open; `callboard tasks` lists all");
         return Err(Declined(anyhow::anyhow!(why)).into());
     }
-    let all = arguments.task.iter().any(|given| given == "all");
+    let all = arguments.task.iter().any(|given| is_all(given));
     let is_large = hits.tasks.len() > 1 || hits.tasks.iter().any(|hit| hit.agent.is_some());
     if is_large && !arguments.yes {
         session.confirm("cancel", "cancel", &hits, all)?;

@@ -242,6 +242,23 @@ pub(super) enum Command {
     Man(man::Arguments),
 }
 
+impl Command {
+    /// Whether it shows a task and changes nothing.
+    pub(super) fn only_shows(&self) -> bool {
+        matches!(
+            self,
+            Self::Show(_)
+                | Self::Log(_)
+                | Self::Diff(_)
+                | Self::Results(_)
+                | Self::Explain(_)
+                | Self::Tree(_)
+                | Self::Tasks(_)
+                | Self::History(_)
+        )
+    }
+}
+
 /// Value of `--agent` for a process that acts as whichever of its agents is free.
 pub(super) const AUTO: &str = "auto";
 

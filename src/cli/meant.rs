@@ -15,6 +15,10 @@ use crate::view::told::listed;
 
 /// How similar a title must be to be named, of 1 for the same.
 const SIMILAR: f64 = 0.85;
+/// Words that are in many titles and name no task.
+const NO_NAMES: &str = "all and another any both each every everything first for from into last latest many mine more \
+                        most new newest next none old oldest one other others rest some that the them these this \
+                        those with";
 
 impl Session {
     /// The tasks that are meant by names, one of which is refused.
@@ -32,10 +36,8 @@ impl Session {
     /// The task of a name that may be written another way, or why there is none.
     fn one_meant(&self, given: &str, refusal: &anyhow::Error) -> anyhow::Result<Named> {
         for name in [vec![given.to_owned()], spellings(given)].concat() {
-            match self.found(slice::from_ref(&name)) {
-                Ok(found) => {
-                    return Ok(found.into_iter().next().unwrap_or_else(|| Named::unknown(&name)));
-                }
+            match self.exactly(&name) {
+                Ok(found) => return Ok(found),
                 Err(error) if is_unknown(&error) => (),
                 Err(error) => return Err(error),
             }
@@ -86,7 +88,10 @@ impl Session {
     /// whether it is the former.
     fn titled(&self, given: &str) -> anyhow::Result<(bool, Vec<Named>)> {
         let wanted = words_of(given);
-        if wanted.iter().all(|word| word.chars().count() < 3) {
+        let names_none = |word: &String| {
+            word.chars().count() < 3 || NO_NAMES.split(' ').any(|other| other == word)
+        };
+        if wanted.iter().all(names_none) {
             return Ok((false, Vec::new()));
         }
         let briefs = every_brief(self, get_all_tasks::Params::default())?;

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::slice;
 
-use super::Session;
 use super::ask::Unfit;
 use super::report::{InNumbers, blame_and_data};
+use super::target::is_all;
+use super::{Declined, Session};
 use crate::ops::FindTasks;
 use crate::ops::find_tasks::Params;
 use crate::participant;
@@ -17,6 +18,12 @@ impl Session {
     /// The task that a person named.
     pub(super) fn task(&self, given: &str) -> anyhow::Result<Named> {
         let found = self.tasks(slice::from_ref(&given.to_owned()))?;
+        Ok(found.into_iter().next().unwrap_or_else(|| Named::unknown(given)))
+    }
+
+    /// The task of exactly this name.
+    pub(super) fn exactly(&self, given: &str) -> anyhow::Result<Named> {
+        let found = self.found(slice::from_ref(&given.to_owned()))?;
         Ok(found.into_iter().next().unwrap_or_else(|| Named::unknown(given)))
     }
 
@@ -35,6 +42,11 @@ impl Session {
         let is_begun = self.server.is_some() || participant::is_begun(self.dir());
         if given.is_empty() || !is_begun {
             return Ok(as_ids());
+        }
+        if let Some(all) = given.iter().find(|given| self.is_careful && is_all(given)) {
+            let list = self.wording.command("tasks");
+            let why = format!("no task is called `{all}`; name tasks by number: {list} lists them");
+            return Err(Declined(anyhow::anyhow!(why)).into());
         }
         self.keep_board()?;
         match self.found(given) {

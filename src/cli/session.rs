@@ -44,7 +44,7 @@ pub(super) struct Session {
     /// Whether times are shown in UTC instead of the local time.
     pub(super) utc: bool,
     pub(super) color: ColorChoice,
-    /// Whether the command takes something away, so that no name is guessed.
+    /// Whether the command may change something, so that no name is guessed.
     pub(super) is_careful: bool,
     pub(super) opened: Arc<Opened>,
 }
@@ -117,7 +117,7 @@ impl Session {
             json: arguments.json,
             utc: arguments.utc,
             color: arguments.color,
-            is_careful: matches!(arguments.command, Command::Cancel(_) | Command::Reset(_)),
+            is_careful: !arguments.command.only_shows(),
             opened: Arc::default(),
         })
     }

@@ -18,6 +18,14 @@ pub(super) enum Target {
     Scope(String),
 }
 
+/// The scope of all tasks.
+const ALL: &str = "all";
+
+/// Whether a person means all tasks.
+pub(super) fn is_all(given: &str) -> bool {
+    [ALL, "everything", "*"].contains(&given.to_lowercase().as_str())
+}
+
 /// The tasks that a command changes, each once.
 #[derive(Default)]
 pub(super) struct Hits {
@@ -43,7 +51,11 @@ impl Session {
     }
 
     pub(super) fn task_or_scope(&self, given: &str) -> anyhow::Result<Target> {
-        let is_scope = given == "all" || numbers(split_scope(given).1).is_some();
+        // A word for all tasks is never looked for: it may be in a title, too.
+        if is_all(given) {
+            return Ok(Target::Scope(ALL.to_owned()));
+        }
+        let is_scope = numbers(split_scope(given).1).is_some();
         match self.task(given) {
             Ok(task) => Ok(Target::Task(task)),
             Err(error) if is_scope && blame_and_data(&error).1["code"] == "unknown_task" => {
@@ -59,7 +71,7 @@ impl Session {
         scope: Option<&str>,
         statuses: &[TaskStatus],
     ) -> anyhow::Result<Vec<Brief>> {
-        let scope = scope.filter(|scope| *scope != "all").map(str::to_owned);
+        let scope = scope.filter(|scope| *scope != ALL).map(str::to_owned);
         let query = Params { scope, statuses: statuses.to_vec(), ..Default::default() };
         let mut found = tasks::every_brief(self, query)?;
         // A filter by status takes results in review for work in progress.

@@ -506,7 +506,7 @@ create_task 'Write docs'
 issue create 'Write docs' --body 'text' --label docs
 send everyone hi
 set 2 title Names and more keywords
-edit keywords --title 'Names and keywords'
+edit 2 --title 'Names and keywords'
 edit 2 +urgent
 task edit 2 --priority 4
 send ada-1 hi there
@@ -815,8 +815,12 @@ fn names_that_may_be_several_are_listed_and_none_is_taken() {
     let (code, _, err) = run(&board, "cancel ranges-of");
     assert_eq!(code, Some(1), "{err}");
     // What takes something away takes no word of a title.
-    let (code, _, err) = run(&board, "cancel names-keywords");
-    assert!(code == Some(1) && err.contains("#2 Names and keywords"), "{err}");
+    for line in
+        ["cancel names-keywords", "edit names-keywords --priority 1", "retry names-keywords"]
+    {
+        let (code, _, err) = run(&board, line);
+        assert!(code == Some(1) && err.contains("#2 Names and keywords"), "{line}: {err}");
+    }
 }
 
 #[test]
