@@ -11,19 +11,23 @@ use super::{Declined, Outcome, Session, runtime, watch};
 use crate::ops::{self, Operation, undo};
 use crate::participant::Stay;
 use crate::state::guard::HUMAN;
+use crate::state::task::Named;
 use crate::view::{Names, is_noise};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     callboard undo\n  \
-    callboard undo 412\n  \
+    callboard undo e412\n  \
+    callboard undo '#12'\n  \
     callboard undo --dry-run\n\n\
     Takes back what the command changed and nobody changed since, and lists the rest. Results, \
-    messages and plans stay. `callboard history` shows the numbers of events.")]
+    messages and plans stay. `callboard history` shows the numbers of events: 412 is event e412, \
+    unless there is a task of that number, too.")]
 pub(super) struct Arguments {
-    /// An event of the command; without it, your last command is meant
-    #[arg(value_name = "EVENT")]
-    event: Option<u64>,
+    /// An event of the command, or a task to which you did it last; without it, your last command
+    /// is meant
+    #[arg(value_name = "EVENT|TASK")]
+    what: Option<String>,
     /// List what the command did and what would stay, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -65,9 +69,12 @@ const LOOKED_AT: usize = 200;
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let board = session.board(Stay::Brief)?;
     let runtime = runtime()?;
-    let seq = match arguments.event {
-        Some(seq) => seq,
-        None => runtime.block_on(last_of(session, &board))?,
+    let seq = match arguments.what.as_deref() {
+        None => runtime.block_on(last_of(session, &board, None))?,
+        Some(what) => match meant(session, what)? {
+            Meant::Event(seq) => seq,
+            Meant::Task(task) => runtime.block_on(last_of(session, &board, Some(&task)))?,
+        },
     };
     if arguments.dry_run {
         let preview = runtime.block_on(Preview::of(&board, seq))?;
@@ -103,12 +110,42 @@ fn write<'e>(
     left.iter().for_each(|left| page.marked("stays:", Tone::Waiting, left));
 }
 
-/// The last event of the caller that is neither undone nor part of an undo.
-pub(super) async fn last_of(session: &Session, board: &Board) -> anyhow::Result<u64> {
+/// What is to be taken back.
+enum Meant {
+    Event(u64),
+    Task(Named),
+}
+
+/// A number is an event's if no task has it: which of the two is meant is not guessed.
+fn meant(session: &Session, what: &str) -> anyhow::Result<Meant> {
+    if let Some(seq) = what.strip_prefix(['e', 'E']).and_then(|seq| seq.parse().ok()) {
+        return Ok(Meant::Event(seq));
+    }
+    let Ok(seq) = what.parse::<u64>() else { return Ok(Meant::Task(session.task(what)?)) };
+    let Ok(task) = session.exactly(&format!("#{seq}")) else { return Ok(Meant::Event(seq)) };
+    let [event, last] = [format!("undo e{seq}"), format!("undo '#{seq}'")];
+    let [event, last] = [event, last].map(|line| session.wording.command(&line));
+    let why = format!(
+        "{seq} is an event and a task: {event} takes back the command of the event, {last} what you \
+         did last to {task}"
+    );
+    Err(Declined(anyhow::anyhow!(why)).into())
+}
+
+/// The last event of the caller that is neither undone nor part of an undo, of all or those that
+/// name a task.
+pub(super) async fn last_of(
+    session: &Session,
+    board: &Board,
+    task: Option<&Named>,
+) -> anyhow::Result<u64> {
     let own = session.own_actors();
     let is_own = |event: &&Value| own.iter().any(|own| event["actor"] == own.as_str());
     let about = session.agent.as_deref().unwrap_or(HUMAN);
     let mut query = json!({"agent": about, "limit": LOOKED_AT});
+    if let Some(task) = task {
+        query["task_id"] = task.id.as_str().into();
+    }
     let (mut undone, mut undoing) = (Vec::new(), None);
     loop {
         let mut page = board.call("get_history", query.clone()).await?;
@@ -130,8 +167,16 @@ pub(super) async fn last_of(session: &Session, board: &Board) -> anyhow::Result<
         }
         query["before_seq"] = page["next"].take();
         if query["before_seq"].is_null() {
-            let why = "there is nothing of yours to undo; `callboard history` lists what others \
-                       did, and `callboard undo EVENT` takes it back";
+            let why = match task {
+                Some(task) => format!(
+                    "you did nothing to {task} that can be taken back; `callboard log {}` lists \
+                     what others did, and `callboard undo EVENT` takes it back",
+                    task.short()
+                ),
+                None => "there is nothing of yours to undo; `callboard history` lists what others \
+                         did, and `callboard undo EVENT` takes it back"
+                    .to_owned(),
+            };
             return Err(Declined(anyhow::anyhow!(why)).into());
         }
     }

@@ -289,9 +289,52 @@ fn undo_takes_back_the_last_command_and_then_the_one_before() {
     fails(&board, &["undo", "9999"], REFUSED, &["event 9999 is not in the past"]);
     let added = says(&board, &["history", "--kind", "tasks_created", "--task", "1"]);
     let seq = added.split_whitespace().next().unwrap_or_default();
-    contains(&says(&board, &["undo", seq]), &["cancelled", "#1"]);
+    contains(&says(&board, &["undo", &format!("e{seq}")]), &["cancelled", "#1"]);
     let refused = board.finish(board.command().args(["--agent", "bob", "undo"]));
     contains(&refused.stderr, &["leader"]);
+}
+
+#[test]
+fn undo_takes_a_task_and_never_guesses_whether_a_number_is_one() {
+    let board = board();
+    says(&board, &["edit", "1", "--priority", "1"]);
+    says(&board, &["cancel", "3"]);
+    let both = ["2 is an event and a task", "undo e2", "undo '#2'", "#2 Write the AST"];
+    fails(&board, &["undo", "2"], REFUSED, &both);
+    fails(&board, &["undo", "2", "--dry-run"], REFUSED, &both);
+    let would = says(&board, &["undo", "#1", "--dry-run"]);
+    contains(&would, &["#1 \"Write the lexer\": priority"]);
+    contains(&says(&board, &["undo", "#1"]), &["#1 \"Write the lexer\": priority → 5"]);
+    assert_eq!(board.task("task-7f3kab")["priority"], 5);
+    let cancelled = says(&board, &["history", "--kind", "cancelled"]);
+    let seq = cancelled.split_whitespace().next().unwrap_or_default();
+    contains(&says(&board, &["undo", &format!("e{seq}")]), &["made available #3"]);
+    fails(&board, &["undo", "no such task"], REFUSED, &["no task is called `no such task`"]);
+}
+
+#[test]
+fn a_word_for_all_tasks_is_never_a_word_of_a_title() {
+    let board = board();
+    says(&board, &["add", "All golden tests", "--id", "golden"]);
+    for word in ["all", "ALL", "everything", "*"] {
+        for task in ["1", "3"] {
+            says(&board, &["--agent", "ada", "claim", task]);
+            says(&board, &["--agent", "ada", "fail", task, "no disk", "--no-retry"]);
+        }
+        contains(&says(&board, &["retry", word]), &["available again: #1", "available again: #3"]);
+    }
+    for line in
+        [&["edit", "all", "--priority", "1"][..], &["assign", "all", "bob"], &["show", "all"]]
+    {
+        fails(&board, line, REFUSED, &["no task is called `all`"]);
+    }
+    assert_eq!(board.task("golden")["priority"], 5);
+    let refused = run(&board, &["cancel", "all"]);
+    contains(&refused.stderr, &["#4 All golden tests", "nothing was changed"]);
+    contains(&says(&board, &["reset", "all", "--yes"]), &["begin anew"]);
+    // What changes a task needs its name; what shows one takes a word of the title.
+    fails(&board, &["edit", "golden tests", "--priority", "1"], REFUSED, &["#4 All golden tests"]);
+    contains(&says(&board, &["show", "golden tests"]), &["#4", "All golden tests"]);
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl Reader {
         let board = &self.there.board;
         let seq = match event {
             Some(seq) => seq,
-            None => undo::last_of(&self.there.session, board).await?,
+            None => undo::last_of(&self.there.session, board, None).await?,
         };
         let preview = Preview::of(board, seq).await?;
         let did = preview.events.iter().map(|event| {
@@ -242,7 +242,11 @@ impl Reader {
         }
         if names.is_empty() {
             let import = self.there.session.wording.command("plan import FILE");
-            page.line(format_args!("no plan; {import} makes tasks of one"));
+            let tree = self.there.session.wording.command("tree");
+            page.line(format_args!(
+                "no plan was imported: {tree} shows the tasks and their parts, {import} makes tasks \
+                 of a plan"
+            ));
         }
         Ok(Content::Page(Box::new(Page { about: None, lines: page.into_lines() })))
     }
