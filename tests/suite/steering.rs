@@ -324,7 +324,7 @@ fn a_word_for_all_tasks_is_never_a_word_of_a_title() {
         contains(&says(&board, &["retry", word]), &["available again: #1", "available again: #3"]);
     }
     for line in
-        [&["edit", "all", "--priority", "1"][..], &["assign", "all", "bob"], &["show", "all"]]
+        [&["edit", "all", "--priority", "1"][..], &["assign", "all", "bob"], &["release", "all"]]
     {
         fails(&board, line, REFUSED, &["no task is called `all`"]);
     }

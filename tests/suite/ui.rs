@@ -1,6 +1,7 @@
 //! `callboard ui` in a pseudo-terminal: what it shows, what keys do to the board, and how it ends.
 
 mod large;
+mod picture;
 mod terminal;
 mod troubles;
 
