@@ -35,6 +35,8 @@ pub(super) struct Arguments {
 
 /// Longest bar of an hour.
 const BAR: usize = 40;
+/// Columns before it.
+const BESIDE: usize = 24;
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let now = board_time(session.dir());
@@ -108,8 +110,9 @@ fn hours(page: &mut Page, hours: &[Hour]) {
     }
     page.line("");
     page.line("DONE BY HOUR");
+    let longest = page.room(BAR + BESIDE) - BESIDE.min(page.room(BESIDE));
     for hour in hours {
-        let bar = "#".repeat((hour.done * BAR).div_ceil(most.max(BAR)));
+        let bar = "#".repeat((hour.done * longest).div_ceil(most.max(longest)));
         let line = format!("  {}  {:>4}  {bar}", page.clock(hour.from), hour.done);
         page.line(line.trim_end());
     }

@@ -1,7 +1,7 @@
 //! Output for people: one page of text, tables, colours, times, and nothing that a terminal would
 //! obey.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{self, IsTerminal, Write as _};
 
 use clap::builder::styling::{AnsiColor, Style};
@@ -24,9 +24,11 @@ const HEADLINE: usize = 80;
 const LONGEST: usize = 1_000;
 /// Least width of a table's last column, in characters, however narrow the terminal is.
 const LAST: u16 = 12;
+/// Least width of the others, if they have to be cut.
+const SHORTEST: usize = 6;
 /// Columns of tables that are left out where the terminal is too narrow for all, the first first.
-const LEFT_OUT: [&str; 8] =
-    ["role", "failed", "done", "last sign", "prio", "for", "waited", "tries"];
+const LEFT_OUT: [&str; 9] =
+    ["role", "failed", "done", "last sign", "prio", "for", "waited", "tries", "agent"];
 
 /// Output for people, composed completely before anything is written.
 pub(super) struct Page {
@@ -63,58 +65,109 @@ impl Page {
     }
 
     pub(super) fn line(&mut self, line: impl fmt::Display) {
-        self.text.push_str(&harmless(&line.to_string()));
-        self.text.push('\n');
+        for line in harmless(&line.to_string()).split('\n') {
+            let hang = indent_of(line) + 2;
+            self.put(&[(Tone::Plain.style(), line)], hang);
+        }
     }
 
     /// Adds `name` and a value, unless the value is empty; its further lines are indented.
     pub(super) fn field(&mut self, name: &str, value: impl fmt::Display) {
-        let value = harmless(value.to_string().trim_end());
-        if !value.is_empty() {
-            let name = self.paint(&format!("{name}:"), AnsiColor::BrightBlack.on_default());
-            let _ = writeln!(self.text, "{name} {}", value.replace('\n', "\n  "));
+        let value = value.to_string();
+        if !value.trim_end().is_empty() {
+            self.led(&format!("{name}:"), AnsiColor::BrightBlack.on_default(), value.trim_end());
         }
     }
 
     /// Adds a line that begins with a coloured word; further lines are indented.
     pub(super) fn marked(&mut self, word: &str, tone: Tone, rest: impl fmt::Display) {
-        let word = self.paint(word, tone.style());
-        let _ = writeln!(self.text, "{word} {}", harmless(&rest.to_string()).replace('\n', "\n  "));
+        self.led(word, tone.style(), &rest.to_string());
+    }
+
+    fn led(&mut self, lead: &str, style: Style, rest: &str) {
+        let rest = harmless(rest);
+        let (first, others) = rest.split_once('\n').unwrap_or((&rest, ""));
+        let plain = Tone::Plain.style();
+        self.put(&[(style, lead), (plain, &format!(" {first}"))], 2);
+        if rest.len() > first.len() {
+            for line in others.split('\n') {
+                self.put(&[(plain, &format!("  {line}"))], 2 + indent_of(line));
+            }
+        }
     }
 
     /// Adds one line: what it is about, a coloured word, and the first line of the rest.
     pub(super) fn entry(&mut self, lead: &str, word: &str, tone: Tone, rest: impl fmt::Display) {
-        let lead = self.paint(&harmless(lead), AnsiColor::BrightBlack.on_default());
-        let word = self.paint(word, tone.style());
-        let _ = writeln!(self.text, "{lead} {word} {}", headline(&rest.to_string()));
+        self.about(lead, word, tone, &headline(&rest.to_string()));
     }
 
-    /// Adds a line like [`entry`](Self::entry) with all of the rest's first line, which goes on in
-    /// further lines between words where the terminal is too narrow.
+    /// Adds a line like [`entry`](Self::entry) with all of the rest's first line.
     pub(super) fn wrapped(&mut self, lead: &str, word: &str, tone: Tone, rest: &str) {
+        self.about(lead, word, tone, &columns::cut(rest, LONGEST));
+    }
+
+    fn about(&mut self, lead: &str, word: &str, tone: Tone, rest: &str) {
         let lead = harmless(lead);
-        let indent = columns::width(&lead) + columns::width(word) + 2;
-        let room = self.columns.map(|columns| columns.saturating_sub(indent).max(LAST.into()));
-        let rest = columns::cut(rest, LONGEST);
-        let lines = room.map_or_else(|| vec![rest.clone()], |room| columns::wrapped(&rest, room));
-        let lead = self.paint(&lead, AnsiColor::BrightBlack.on_default());
-        let word = self.paint(word, tone.style());
-        let lines = lines.join(&format!("\n{}", " ".repeat(indent)));
-        let _ = writeln!(self.text, "{lead} {word} {lines}");
+        let hang = columns::width(&lead) + columns::width(word) + 2;
+        let (dim, plain) = (AnsiColor::BrightBlack.on_default(), Tone::Plain.style());
+        let (word, rest) = ((tone.style(), word), format!(" {rest}"));
+        self.put(&[(dim, &lead), (plain, " "), word, (plain, &rest)], hang);
     }
 
     /// Adds one line of toned pieces, none of which has a line break.
     pub(super) fn pieces<'t>(&mut self, pieces: impl IntoIterator<Item = (Tone, &'t str)>) {
-        let start = self.text.len();
-        for (tone, piece) in pieces {
-            let piece = harmless(piece).replace('\n', " ");
-            let is_plain = tone == Tone::Plain || piece.trim().is_empty();
-            let piece = if is_plain { piece } else { self.paint(&piece, tone.style()) };
-            self.text.push_str(&piece);
+        let pieces: Vec<_> = pieces
+            .into_iter()
+            .map(|(tone, piece)| (tone.style(), harmless(piece).replace('\n', " ")))
+            .collect();
+        let pieces: Vec<_> = pieces.iter().map(|(style, piece)| (*style, &**piece)).collect();
+        self.put(&pieces, 2);
+    }
+
+    /// Adds one line of pieces. Where the terminal is too narrow, it goes on between words in lines
+    /// that are indented by `hang`, or less if that leaves too little room.
+    fn put(&mut self, pieces: &[(Style, &str)], hang: usize) {
+        let wide: usize = pieces.iter().map(|(_, text)| columns::width(text)).sum();
+        match self.columns.filter(|columns| wide > *columns) {
+            None => pieces.iter().for_each(|(style, text)| self.push(text, *style)),
+            Some(columns) => self.fold(pieces, columns, hang),
         }
-        let kept = self.text[start..].trim_end().len();
-        self.text.truncate(start + kept);
+        let kept = self.text.trim_end_matches(' ').len();
+        self.text.truncate(kept);
         self.text.push('\n');
+    }
+
+    fn fold(&mut self, pieces: &[(Style, &str)], columns: usize, hang: usize) {
+        let lead = pieces.first().map_or(0, |(_, text)| indent_of(text) + 2);
+        let hang = if hang + usize::from(LAST) <= columns { hang } else { lead.min(columns / 2) };
+        let mut used = 0;
+        for (style, text) in pieces {
+            let mut run = String::new();
+            for (spaces, word) in words(text, columns - hang) {
+                let wide = columns::width(word);
+                if used > 0 && wide > 0 && used + spaces + wide > columns {
+                    self.push(run.trim_end(), *style);
+                    let indent = hang.min(columns.saturating_sub(wide));
+                    self.text.truncate(self.text.trim_end_matches(' ').len());
+                    self.text.push('\n');
+                    self.text.push_str(&" ".repeat(indent));
+                    (used, run) = (indent, String::new());
+                } else {
+                    run.push_str(&" ".repeat(spaces));
+                    used += spaces;
+                }
+                run.push_str(word);
+                used += wide;
+            }
+            self.push(&run, *style);
+        }
+    }
+
+    /// Adds a piece of a line, in its colour if it has one.
+    fn push(&mut self, text: &str, style: Style) {
+        let is_plain = style.is_plain() || text.trim().is_empty();
+        let text = if is_plain { text.to_owned() } else { self.paint(text, style) };
+        self.text.push_str(&text);
     }
 
     /// Adds rows under a header. Cells hold one line each. The last column is cut to the width of
@@ -139,14 +192,16 @@ impl Page {
             table.force_no_tty();
         }
         let rows: Vec<_> = rows.collect();
-        let kept = kept(&header, &rows, width);
-        let count = kept.iter().filter(|kept| **kept).count();
-        let names = header.iter().zip(&kept).filter(|(_, kept)| **kept);
-        table.set_header(names.map(|(name, _)| Cell::new(name.to_uppercase())));
+        let most = most(&header, &rows, width);
+        let count = most.iter().flatten().count();
+        let names = header.iter().zip(&most).filter_map(|(name, most)| Some((name, (*most)?)));
+        table.set_header(
+            names.map(|(name, most)| Cell::new(columns::cut(&name.to_uppercase(), most))),
+        );
         table.add_rows(rows.into_iter().map(|cells| {
-            let cells = cells.into_iter().zip(&kept).filter(|(_, kept)| **kept).enumerate();
-            let cells = cells.map(|(column, (cell, _))| cell.cell(column + 1 == count));
-            Row::from(cells.collect::<Vec<_>>())
+            let cells =
+                cells.into_iter().zip(&most).filter_map(|(cell, most)| Some((cell, (*most)?)));
+            Row::from(cells.map(|(cell, most)| cell.cell(most)).collect::<Vec<_>>())
         }));
         table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 2)));
         if let Some(width) = width {
@@ -223,6 +278,11 @@ impl Page {
         Some(self.zone.to_datetime(time))
     }
 
+    /// As many columns as are wanted, or as there are.
+    pub(super) fn room(&self, wanted: usize) -> usize {
+        self.columns.map_or(wanted, |columns| columns.min(wanted))
+    }
+
     /// The page without a width, for a screen that folds its lines itself.
     pub(super) fn unbounded(self) -> Self {
         Self { columns: None, ..self }
@@ -263,6 +323,38 @@ impl Page {
 fn of_terminal() -> Option<usize> {
     let size = io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten();
     size.map(|(columns, _)| columns.into()).filter(|columns| *columns > 0)
+}
+
+fn indent_of(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+/// The words of a line, each with the number of spaces before it. A command in backquotes is one
+/// word if it fits into `room`.
+fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    loop {
+        let spaces = indent_of(rest);
+        rest = &rest[spaces..];
+        if rest.is_empty() {
+            // Spaces at the end part it from the next piece.
+            words.extend((spaces > 0).then_some((spaces, "")));
+            return words;
+        }
+        let mut end = rest.find(' ').unwrap_or(rest.len());
+        if rest[..end].matches('`').count() % 2 == 1
+            && let Some(closing) = rest[end..].find('`')
+        {
+            let closed = end + closing;
+            let closed = rest[closed..].find(' ').map_or(rest.len(), |more| closed + more);
+            if columns::width(&rest[..closed]) <= room {
+                end = closed;
+            }
+        }
+        words.push((spaces, &rest[..end]));
+        rest = &rest[end..];
+    }
 }
 
 /// Ignores a reader that has left: what the command did stands, and its exit code tells. Any other
@@ -325,8 +417,9 @@ impl Column {
         Self(text.to_string(), tone)
     }
 
-    fn cell(self, is_last: bool) -> Cell {
-        let cell = Cell::new(if is_last { headline(&self.0) } else { first_line(&self.0) });
+    /// A cell of at most so many columns.
+    fn cell(self, most: usize) -> Cell {
+        let cell = Cell::new(columns::cut(&self.0, most));
         match self.1 {
             Tone::Plain => cell,
             tone => cell.fg(tone.colour()),
@@ -340,26 +433,39 @@ impl<T: fmt::Display> From<T> for Column {
     }
 }
 
-/// Which columns of a table a terminal of this width has room for.
-fn kept<const N: usize>(header: &[&str; N], rows: &[[Column; N]], width: Option<u16>) -> [bool; N] {
-    let mut kept = [true; N];
-    let Some(width) = width else { return kept };
-    let width_of = |column: usize| {
+/// How wide the cells of each column may be; none if a terminal of this width has no room for the
+/// column. The last one is cut by the table.
+fn most<const N: usize>(
+    header: &[&str; N],
+    rows: &[[Column; N]],
+    width: Option<u16>,
+) -> [Option<usize>; N] {
+    let mut most = [Some(usize::MAX); N];
+    let last = N.saturating_sub(1);
+    most[last] = Some(HEADLINE + 1);
+    let Some(width) = width else { return most };
+    for (column, most) in most[..last].iter_mut().enumerate() {
         let cells = rows.iter().map(|cells| columns::width(&first_line(&cells[column].0)));
-        cells.chain([header[column].len()]).max().unwrap_or_default() + 2
-    };
-    let widths: Vec<usize> = (0..N.saturating_sub(1)).map(width_of).collect();
-    let mut taken: usize = widths.iter().sum();
+        *most = cells.chain([header[column].len()]).max();
+    }
+    let room = usize::from(width.saturating_sub(LAST));
+    let taken = |most: &[Option<usize>]| most.iter().flatten().map(|wide| wide + 2).sum::<usize>();
     for name in LEFT_OUT {
-        if taken + usize::from(LAST) <= usize::from(width) {
-            break;
+        if taken(&most[..last]) <= room {
+            return most;
         }
-        if let Some(column) = header[..widths.len()].iter().position(|one| *one == name) {
-            kept[column] = false;
-            taken -= widths[column];
+        if let Some(column) = header[..last].iter().position(|one| *one == name) {
+            most[column] = None;
         }
     }
-    kept
+    // Ids are short, so titles are cut first.
+    while taken(&most[..last]) > room {
+        match most[..last].iter_mut().flatten().max() {
+            Some(widest) if *widest > SHORTEST => *widest -= 1,
+            _ => break,
+        }
+    }
+    most
 }
 
 fn first_line(text: &str) -> String {

@@ -56,22 +56,6 @@ pub(crate) fn joined(items: &[String], room: usize) -> (String, usize) {
     (line, items.len())
 }
 
-/// `text` in lines of at most `room` columns, broken between words; a longer word has a line of its
-/// own.
-pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(word) <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    if lines.is_empty() { vec![String::new()] } else { lines }
-}
-
 /// `text` broken where it is wider than `room`, between words where it can be; `used` columns of the
 /// first line are taken. Spaces stay, because they may be an indentation.
 pub(crate) fn folded(text: &str, used: usize, room: usize) -> Vec<String> {

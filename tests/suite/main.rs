@@ -33,6 +33,7 @@ mod marks;
 mod messages;
 mod model;
 mod naming;
+mod narrow;
 mod pages;
 mod participants;
 mod people;

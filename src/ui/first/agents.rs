@@ -1,6 +1,6 @@
 //! Who does what, since when, and when each was last heard of.
 
-use super::{AGE, Line, NAME, NUMBER, Overview};
+use super::{AGE, INDENT, Line, NAME, NUMBER, Overview};
 use crate::view::columns::{cut, left, right, widest, width};
 use crate::view::{AgentRow, Sign, Tone};
 
@@ -15,6 +15,27 @@ struct Widths {
 
 impl Overview<'_> {
     pub(in crate::ui) fn agents(&self, shown: usize) -> Vec<Line> {
+        self.agents_in(shown, |row, widths| vec![self.agent(row, widths)], beside)
+    }
+
+    /// The same with two lines for each.
+    pub(super) fn narrow_agents(&self, shown: usize) -> Vec<Line> {
+        let row = |row: &Row<'_>, widths: &Widths| {
+            let mut who = self.agent(row, widths);
+            let mut does = who.split_off(who.len() - 3);
+            does[0].1 = format!("{INDENT}{}", does[0].1.trim_start());
+            vec![who, does]
+        };
+        self.agents_in(shown, row, |_, _| INDENT.len())
+    }
+
+    /// The list. `before` is the number of columns before a task's title.
+    fn agents_in(
+        &self,
+        shown: usize,
+        lines_of: impl Fn(&Row<'_>, &Widths) -> Vec<Line>,
+        before: fn(usize, usize) -> usize,
+    ) -> Vec<Line> {
         let list = &self.board.agents;
         let ended = match self.board.ended {
             0 => String::new(),
@@ -27,7 +48,7 @@ impl Overview<'_> {
         }
         let rows: Vec<_> =
             list.rows[..shown].iter().map(|row| (row, number(row), self.saying(row))).collect();
-        let widths = widths(&rows, self.room.columns);
+        let widths = widths(&rows, self.room.columns, before);
         if let Some((_, title)) = lines.last_mut().and_then(|line| line.last_mut()) {
             let before = 2 + widths.name + 2 + widths.number + 1;
             if width(title) < before {
@@ -35,7 +56,7 @@ impl Overview<'_> {
                 *title = left(title, before) + &ages;
             }
         }
-        lines.extend(rows.iter().map(|row| self.agent(row, &widths)));
+        lines.extend(rows.iter().flat_map(|row| lines_of(row, &widths)));
         lines
     }
 
@@ -86,10 +107,16 @@ impl Overview<'_> {
 /// An agent, the number of its task, and what there is to say.
 type Row<'r> = (&'r AgentRow, String, (Tone, String));
 
-fn widths(rows: &[Row<'_>], columns: usize) -> Widths {
+/// Columns before a title that stands in the line of its agent, by the widths of the agent's name
+/// and the task's number.
+fn beside(name: usize, number: usize) -> usize {
+    2 + name + 2 + number + 2 * (1 + AGE) + 2
+}
+
+fn widths(rows: &[Row<'_>], columns: usize, before: fn(usize, usize) -> usize) -> Widths {
     let name = widest(rows.iter().map(|(row, ..)| row.id.as_str()), NAME);
     let number = widest(rows.iter().map(|(_, number, _)| number.as_str()), NUMBER);
-    let rest = columns.saturating_sub(2 + name + 2 + number + 2 * (1 + AGE) + 2);
+    let rest = columns.saturating_sub(before(name, number));
     let titles = widest(rows.iter().map(|(row, ..)| title(row)), rest);
     let sayings = widest(rows.iter().map(|(.., (_, said))| said.as_str()), rest);
     // Each gets what it needs if both fit, else the titles get most of it.

@@ -4,6 +4,8 @@
 mod agents;
 mod lists;
 
+use std::iter;
+
 use crate::state::time::{MINUTE, Timestamp};
 use crate::view::columns::{cut, joined, left, right, span, widest, width};
 use crate::view::{Board, Rows, Tone, Wait, WaitKind};
@@ -11,10 +13,14 @@ use crate::view::{Board, Rows, Tone, Wait, WaitKind};
 /// Fewest rows of a list, however low the terminal is.
 const FEWEST: usize = 2;
 const BAR: usize = 30;
+/// Fewest columns that a bar and numbers stand side by side in, and a row of a list in one line.
+const WIDE: usize = BAR + 3 + 20;
 /// Widest columns of names, and of a number such as `#1234`.
 const NAME: usize = 16;
 const NUMBER: usize = 6;
 const AGE: usize = 4;
+/// Before the second line of a row.
+const INDENT: &str = "      ";
 
 pub(crate) type Line = Vec<(Tone, String)>;
 
@@ -55,10 +61,20 @@ impl Overview<'_> {
         let taken = lines.len() + foot.len() + notes.iter().map(tall).sum::<usize>();
         let [waits, agents] = self.heights(taken);
         lines.extend(notes);
-        lines.extend(self.waits(waits));
-        lines.extend(self.agents(agents));
+        if self.is_narrow() {
+            lines.extend(self.narrow_waits(waits));
+            lines.extend(self.narrow_agents(agents));
+        } else {
+            lines.extend(self.waits(waits));
+            lines.extend(self.agents(agents));
+        }
         lines.extend(foot);
         lines
+    }
+
+    /// Whether a row of a list has two lines.
+    fn is_narrow(&self) -> bool {
+        self.room.columns < WIDE
     }
 
     /// Rows that the two lists get, if everything else takes `taken` lines.
@@ -66,7 +82,7 @@ impl Overview<'_> {
         let mut rows = [self.board.waits.rows.len(), self.board.agents.rows.len()];
         let Some(lines) = self.room.lines else { return rows };
         // Each list has an empty line and a title, and the terminal's prompt takes one.
-        let left = lines.saturating_sub(taken + 5);
+        let left = lines.saturating_sub(taken + 5) / if self.is_narrow() { 2 } else { 1 };
         while rows.iter().sum::<usize>() > left {
             let longer = usize::from(rows[1] >= rows[0]);
             if rows[longer] <= FEWEST {
@@ -82,22 +98,32 @@ impl Overview<'_> {
         let mut far = vec![format!("{} of {} done", head.done, head.wanted)];
         far.extend(head.pace.map(|pace| format!("{} an hour", pace.per_hour)));
         far.extend(head.ends_at.map(|end| format!("about {}", (self.words.clock)(end))));
-        let far = far.join(" · ");
         let goal = if head.goal.is_empty() { "no goal yet" } else { &head.goal };
-        let room = columns.saturating_sub(width(&far) + 2);
-        let title = vec![(Tone::Plain, format!("{}  {far}", left(goal, room)))];
-        let full = usize::try_from(head.percent).unwrap_or_default().min(100) * BAR / 100;
-        let bar = format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full));
-        let mut lines = vec![title];
-        let (mut lead, indent) = (bar, BAR + 3);
-        let mut counts = self.counts();
-        while !counts.is_empty() {
-            let (line, count) = joined(&counts, columns.saturating_sub(indent).max(20));
-            lines.push(vec![(Tone::Good, left(&lead, indent)), (Tone::Plain, line)]);
-            counts.drain(..count.max(1));
-            lead = String::new();
+        let bar = BAR.min(columns.saturating_sub(2));
+        let full = usize::try_from(head.percent).unwrap_or_default().min(100) * bar / 100;
+        let bar = format!("[{}{}]", "#".repeat(full), "-".repeat(bar - full));
+        let plain = |line: String| vec![(Tone::Plain, line)];
+        if self.is_narrow() {
+            let far = in_lines(&far, columns).into_iter().map(plain);
+            let counts = in_lines(&self.counts(), columns).into_iter().map(plain);
+            let title = plain(cut(goal, columns));
+            return [title]
+                .into_iter()
+                .chain(far)
+                .chain([vec![(Tone::Good, bar)]])
+                .chain(counts)
+                .collect();
         }
-        lines
+        let far = far.join(" · ");
+        let room = columns.saturating_sub(width(&far) + 2);
+        let title = plain(format!("{}  {far}", left(goal, room)));
+        let indent = BAR + 3;
+        let counts = in_lines(&self.counts(), columns - indent);
+        let leads = [bar].into_iter().chain(iter::repeat(String::new()));
+        let counts = leads
+            .zip(counts)
+            .map(|(lead, counts)| vec![(Tone::Good, left(&lead, indent)), (Tone::Plain, counts)]);
+        [title].into_iter().chain(counts).collect()
     }
 
     fn counts(&self) -> Vec<String> {
@@ -127,7 +153,11 @@ impl Overview<'_> {
         let mut title = format!("{name}  {}{more}", list.total());
         if shown < list.total() {
             let all = (self.words.command)("status --all");
-            title = format!("{title}  (the first {shown}; all: {all})");
+            title = if self.is_narrow() {
+                format!("{name}  {shown} of {}: status --all", list.total())
+            } else {
+                format!("{title}  (the first {shown}; all: {all})")
+            };
         }
         vec![Line::new(), vec![(Tone::Waiting, cut(&title, self.room.columns))]]
     }
@@ -160,6 +190,30 @@ impl Overview<'_> {
         lines
     }
 
+    /// The same with two lines for each.
+    fn narrow_waits(&self, shown: usize) -> Vec<Line> {
+        let list = &self.board.waits;
+        if list.is_empty() {
+            return self.waits(shown);
+        }
+        let room = self.room.columns.saturating_sub(INDENT.len());
+        let row = |wait: &Wait| {
+            let how = remedy(wait, room);
+            let text = cut(&wait.text, room.saturating_sub(width(&how) + 2));
+            let gap = if text.is_empty() || how.is_empty() { "" } else { "  " };
+            let about = vec![
+                (Tone::Plain, format!("  {} ", cut(&wait.name, NAME))),
+                (tone(wait.kind), wait.kind.as_str().to_owned()),
+                (Tone::Plain, format!(" {}", self.age(wait.since))),
+            ];
+            let text = if width(&text) < FEWEST { String::new() } else { text + gap };
+            [about, vec![(Tone::Plain, format!("{INDENT}{text}{}", cut(&how, room)))]]
+        };
+        let mut lines = self.title("WAITS FOR YOU", list, shown, "");
+        lines.extend(list.rows[..shown].iter().flat_map(row));
+        lines
+    }
+
     fn age(&self, since: Option<Timestamp>) -> String {
         let told = |millis| match millis {
             ..MINUTE if !self.words.has_seconds => "<1m".to_owned(),
@@ -167,6 +221,17 @@ impl Overview<'_> {
         };
         since.map(|since| told(self.board.now.since(since))).unwrap_or_default()
     }
+}
+
+/// The items in as many lines as they need.
+fn in_lines(items: &[String], room: usize) -> Vec<String> {
+    let (mut lines, mut left) = (Vec::new(), items);
+    while let Some(first) = left.first() {
+        let (line, count) = joined(left, room);
+        lines.push(if count == 0 { cut(first, room) } else { line });
+        left = &left[count.max(1)..];
+    }
+    lines
 }
 
 /// What to do about it: the first command, and more of them where the text leaves room.
