@@ -34,6 +34,10 @@ Settings are in ~/.config/callboard/config.toml, outside of any project:
   secret_file = \"webhook.key\"                  # signs: X-Callboard-Signature: sha256=HMAC
   events = [\"permission\", \"question\", \"review\", \"parked\", \"stuck\", \"finished\", \"quiet\", \"agent_gone\"]
 
+The notice is a JSON object with id, kind, board (its directory), at, text and command and, where
+they are known, task, title, agent, person (who did it, if a person did) and asked (who is asked:
+the person whose message it replies to, else you).
+
 A way of its own events is a table, as in `desktop = { events = [\"question\"] }`; the others are
 `command = { run = [...] }` and `webhook = { url = \"...\" }`. Processes that are running read the
 settings when they start.
@@ -165,6 +169,8 @@ fn test(session: &Session) -> Outcome {
         task: None,
         title: None,
         agent: None,
+        person: user::person().map(|me| me.to_string()),
+        asked: None,
         text: "this is a test; questions of agents will come like this".to_owned(),
         command: "callboard status".to_owned(),
     };
@@ -250,7 +256,8 @@ async fn telling(dir: &Path, handle: Handle) -> anyhow::Result<Option<Telling>> 
     let changed = Timestamp::from_millis(i64::try_from(changed.as_millis()).unwrap_or_default());
     // What happened before the person wanted to be told is not told.
     let since = archive::seq_at(dir, changed).unwrap_or_default();
-    Ok(Some(Telling { handle, channels, dir: ledger, since, board: dir.display().to_string() }))
+    let (board, me) = (dir.display().to_string(), user::person());
+    Ok(Some(Telling { handle, channels, dir: ledger, since, board, me }))
 }
 
 /// Has a process of its own tell what this command has brought, if no other process does.

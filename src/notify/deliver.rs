@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(crate) struct Telling {
     pub since: u64,
     /// The board's directory, for the notices.
     pub board: String,
+    /// Name of the person who is told.
+    pub me: Option<Arc<str>>,
 }
 
 impl Telling {
@@ -112,9 +115,12 @@ impl Telling {
     /// Notes the event as seen, with the notices that it brings.
     async fn make(&self, recorded: &Recorded, ledger: &Ledger) -> anyhow::Result<()> {
         let (board, event, at) = (self.board.clone(), recorded.clone(), recorded.at);
+        let me = self.me.clone();
         let (notice, standing) = self
             .handle
-            .look(move |state| (notice::of(&event, state, &board), Standing::of(state, at)))
+            .look(move |state| {
+                (notice::of(&event, state, &board, me.as_deref()), Standing::of(state, at))
+            })
             .await?;
         ledger.change(|kept| {
             kept.seq = kept.seq.max(recorded.seq);

@@ -66,6 +66,13 @@ pub(crate) struct Notice {
     pub title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Name of the person who did what is told, if a person did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    /// Name of the person who is asked, if it asks for something: who wrote what it replies to, or
+    /// the one who wants to be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// One sentence for a person.
     pub text: String,
     /// What to type next.
@@ -77,13 +84,21 @@ struct Told {
     kind: Kind,
     task: Option<TaskId>,
     agent: Option<String>,
+    person: Option<String>,
+    asked: Option<String>,
     text: String,
     command: String,
 }
 
-/// The notice of an event; none if it asks for nobody. `state` is the present one, for titles.
-pub(crate) fn of(recorded: &Recorded, state: &State, board: &str) -> Option<Notice> {
-    let told = told(recorded, state)?;
+/// The notice of an event for the person `me`; none if it asks for nobody. `state` is the present
+/// one, for titles.
+pub(crate) fn of(
+    recorded: &Recorded,
+    state: &State,
+    board: &str,
+    me: Option<&str>,
+) -> Option<Notice> {
+    let told = told(recorded, state, me.map(str::to_owned))?;
     let title = told.task.as_ref().and_then(|id| state.task(id)).map(|task| task.headline());
     Some(Notice {
         id: format!("{}/{}", state.board().board_id, recorded.seq),
@@ -93,12 +108,15 @@ pub(crate) fn of(recorded: &Recorded, state: &State, board: &str) -> Option<Noti
         title: title.map(short),
         task: told.task,
         agent: told.agent,
+        person: told.person,
+        asked: told.asked,
         text: told.text,
         command: told.command,
     })
 }
 
-fn told(recorded: &Recorded, state: &State) -> Option<Told> {
+fn told(recorded: &Recorded, state: &State, me: Option<String>) -> Option<Told> {
+    let person = recorded.actor.as_ref().and_then(AgentId::person).map(str::to_owned);
     let holder = |task: &TaskId| {
         let attempt = state.task(task)?.attempts.last()?;
         Some(attempt.agent.to_string())
@@ -111,6 +129,8 @@ fn told(recorded: &Recorded, state: &State) -> Option<Told> {
                 kind: Kind::Permission,
                 task: state.agent(agent).and_then(|agent| agent.current_tasks.first().cloned()),
                 agent: Some(agent.to_string()),
+                person,
+                asked: me,
                 text: format!("{agent} waits for a permission{place}{what}"),
                 command: "callboard agents".to_owned(),
             })
@@ -119,31 +139,46 @@ fn told(recorded: &Recorded, state: &State) -> Option<Told> {
             if message.kind == MessageKind::Request
                 && message.recipients.iter().any(|one| one.as_str() == HUMAN) =>
         {
+            let replies_to = message.reply_to.as_ref().and_then(|id| state.message(id));
+            let asked = replies_to.and_then(|first| first.person.clone()).or(me);
+            let name = asked.as_ref().filter(|name| *name != message.author());
+            let whom = name.map(|name| format!(" {name}")).unwrap_or_default();
             Some(Told {
                 kind: Kind::Question,
                 task: message.task_id.clone(),
                 agent: Some(message.from.to_string()),
-                text: format!("{} asks: {}", message.from, short(&message.text)),
+                text: format!("{} asks{whom}: {}", message.author(), short(&message.text)),
+                person: message.person.clone(),
+                asked,
                 command: format!("callboard answer {} TEXT", message.name()),
             })
         }
         Event::Completed { task, review: true, .. } => {
             let agent = holder(task);
-            let who = agent.as_deref().unwrap_or("its agent");
+            let who = person.as_deref().or(agent.as_deref()).unwrap_or("its agent");
             Some(Told {
                 kind: Kind::Review,
                 text: format!("{who} has completed {}, which waits for review", name(task, state)),
                 command: format!("callboard approve {task}"),
                 task: Some(task.clone()),
                 agent,
+                person,
+                asked: me,
             })
         }
         Event::Failed { task, error, retry_at: None } => Some(Told {
             kind: Kind::Parked,
             agent: holder(task),
-            text: format!("{} failed: {}", name(task, state), short(&error.message)),
+            text: format!(
+                "{} failed{}: {}",
+                name(task, state),
+                person.as_ref().map(|person| format!(", says {person}")).unwrap_or_default(),
+                short(&error.message)
+            ),
             command: format!("callboard retry {task}"),
             task: Some(task.clone()),
+            person,
+            asked: None,
         }),
         Event::LeaseExpired { task, gave_up: true, .. } => Some(Told {
             kind: Kind::Parked,
@@ -151,6 +186,8 @@ fn told(recorded: &Recorded, state: &State) -> Option<Told> {
             text: format!("{} has used up its attempts", name(task, state)),
             command: format!("callboard retry {task}"),
             task: Some(task.clone()),
+            person,
+            asked: None,
         }),
         Event::LeaseExpired { task, .. } => {
             let agent = holder(task);
@@ -161,6 +198,8 @@ fn told(recorded: &Recorded, state: &State) -> Option<Told> {
                 command: format!("callboard show {task}"),
                 task: Some(task.clone()),
                 agent,
+                person,
+                asked: None,
             })
         }
         _ => None,
@@ -242,6 +281,8 @@ impl Standing {
             task: None,
             title: None,
             agent: None,
+            person: None,
+            asked: None,
             text,
             command: command.to_owned(),
         }
@@ -268,6 +309,8 @@ pub(crate) fn quiet(
             at: now,
             title,
             agent: Some(agent.id.to_string()),
+            person: None,
+            asked: None,
             text: format!("{} has given no sign for {minutes} minutes", agent.id),
             command: task
                 .map_or_else(|| "callboard agents".to_owned(), |id| format!("callboard show {id}")),

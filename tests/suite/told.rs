@@ -219,6 +219,59 @@ fn a_result_to_review_is_told_with_the_command_that_approves_it() {
 }
 
 #[test]
+fn notices_carry_the_names_of_people() {
+    let (board, receiver) = (Board::new(), Receiver::new());
+    // What bob does is before anybody is told, so that no process of his tells.
+    let bob = |words: &[&str]| {
+        let finished = board.finish(command(&board).env("CALLBOARD_ME", "bob").args(words));
+        assert!(finished.status.success(), "{words:?}: {}", finished.stderr);
+    };
+    bob(&["add", "Write the lexer", "--id", "t", "--review"]);
+    bob(&["add", "Write the parser", "--id", "u"]);
+    bob(&["--agent", "ada", "send", "human", "Hello", "--request"]);
+    bob(&["send", "ada", "Which part?"]);
+    let sent = board.document()["messages"][1].clone();
+    assert_eq!((&sent["person"], &sent["text"]), (&json!("bob"), &json!("Which part?")));
+    set(&board, &format!("webhook = '{}'", receiver.url()));
+    let config = board.base().join(".config/callboard/config.toml");
+    let notify = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("me = 'grace'\n{notify}")).unwrap();
+    let grace = |words: &[&str]| {
+        let finished = board.finish(command(&board).env_remove("CALLBOARD_ME").args(words));
+        assert!(finished.status.success(), "{words:?}: {}", finished.stderr);
+    };
+    grace(&["claim", "t"]);
+    grace(&["complete", "t", "done"]);
+    grace(&["claim", "u"]);
+    grace(&["fail", "u", "no docs", "--permanent"]);
+    grace(&["send", "human", "Lunch?", "--request"]);
+    grace(&["--agent", "ada", "send", "human", "Tabs?", "--request"]);
+    let answer = json!({"agent_id": "ada", "to": "human", "kind": "request", "text": "The lexer?",
+        "reply_to": sent["id"]});
+    grace(&["call", "send_message", &answer.to_string()]);
+    let heard = until(PATIENCE, "all are told", || {
+        let told: Vec<_> = receiver.heard().iter().map(Heard::notice).collect();
+        let told: Vec<_> = told.into_iter().filter(|one| one["kind"] != "stuck").collect();
+        (told.len() >= 5).then_some(told)
+    });
+    let expected = [
+        (
+            "grace has completed “Write the lexer”, which waits for review",
+            Some("grace"),
+            Some("grace"),
+        ),
+        ("“Write the parser” failed, says grace: no docs", Some("grace"), None),
+        ("grace asks: Lunch?", Some("grace"), Some("grace")),
+        ("ada asks grace: Tabs?", None, Some("grace")),
+        ("ada asks bob: The lexer?", None, Some("bob")),
+    ];
+    for (notice, (text, person, asked)) in heard.iter().zip(expected) {
+        let is = |name: &str| notice.get(name).map(|name| name.as_str().expect("a name"));
+        assert_eq!((&notice["text"], is("person"), is("asked")), (&json!(text), person, asked));
+    }
+}
+
+#[test]
 fn short_commands_alone_have_everything_told() {
     let (board, receiver) = (Board::new(), Receiver::new());
     set(&board, &format!("webhook = '{}'\nevents = ['question']", receiver.url()));
