@@ -58,7 +58,8 @@ impl Session {
 
     /// The tasks of exactly these names.
     pub(super) fn found(&self, given: &[String]) -> anyhow::Result<Vec<Named>> {
-        let found = self.ask::<FindTasks>(&Params { references: given.to_vec() })?;
+        let params = Params { references: given.to_vec(), ..Params::default() };
+        let found = self.ask::<FindTasks>(&params)?;
         self.opened.swap_warning(found.json().get("warning").cloned());
         Ok(found.reply.tasks)
     }
@@ -91,27 +92,32 @@ impl Session {
         let bare = text.split([' ', ',', ';', ':', '`']).filter(|word| word.starts_with("task-"));
         let ids = quoted.chain(bare).filter(|word| is_like_an_id(word)).map(str::to_owned);
         let ids: Vec<_> = ids.filter(|id| seen.insert(id.clone())).take(NUMBERED).collect();
+        let numbers = self.numbers_of(&ids);
         for id in ids {
-            if let Some(number) = self.number_of(&id) {
-                text = with_number(&text, &id, number);
+            if let Some(number) = numbers.get(&id) {
+                text = with_number(&text, &id, *number);
             }
         }
         text
     }
 
-    fn number_of(&self, id: &str) -> Option<u64> {
-        let found = self.ask::<FindTasks>(&Params { references: vec![id.to_owned()] }).ok()?;
-        let found = found.reply.tasks.into_iter().next()?;
-        found.number.filter(|_| found.id.as_str() == id)
+    /// The numbers of the tasks that have exactly these ids.
+    fn numbers_of(&self, ids: &[String]) -> HashMap<String, u64> {
+        if ids.is_empty() {
+            return HashMap::new();
+        }
+        let params = Params { references: ids.to_vec(), known_only: true };
+        let found = self.ask::<FindTasks>(&params).map(|found| found.reply.tasks);
+        let found = found.unwrap_or_default().into_iter();
+        let numbers = found.filter_map(|task| Some((task.id.to_string(), task.number?)));
+        numbers.filter(|(id, _)| ids.contains(id)).collect()
     }
 
     /// What people call the tasks: their numbers.
     pub(super) fn called(&self, ids: &[TaskId]) -> HashMap<TaskId, String> {
-        let numbered = ids.iter().take(NUMBERED).filter_map(|id| {
-            let number = self.number_of(id.as_str())?;
-            Some((id.clone(), format!("#{number}")))
-        });
-        numbered.collect()
+        let ids: Vec<_> = ids.iter().take(NUMBERED).map(ToString::to_string).collect();
+        let numbers = self.numbers_of(&ids).into_iter();
+        numbers.map(|(id, number)| (TaskId::trusted(id), format!("#{number}"))).collect()
     }
 }
 

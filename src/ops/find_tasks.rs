@@ -16,6 +16,9 @@ pub struct FindTasks;
 pub struct Params {
     /// Each an id, a number such as #12, a path, part of an id, or a title
     pub references: Vec<String>,
+    /// Leave out those that name no task or several, instead of refusing
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub known_only: bool,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -36,6 +39,7 @@ impl Operation for FindTasks {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         limit::REFERENCES.check(params.references.len())?;
         let tasks = params.references.iter().map(|given| found(given, state, call));
+        let tasks = tasks.filter(|found| found.is_ok() || !params.known_only);
         Ok(Reply { tasks: tasks.collect::<Result<_, _>>()? })
     }
 }

@@ -151,7 +151,7 @@ impl Reader<'_> {
 
     /// The task of a name, with all attempts that one reply has, whether it is live or retired.
     async fn task_of(&self, name: &str) -> Result<Task, Failure> {
-        let asked = find_tasks::Params { references: vec![name.to_owned()] };
+        let asked = find_tasks::Params { references: vec![name.to_owned()], known_only: false };
         let found = self.door.ask::<FindTasks>(self.visit, asked).await;
         let found = found.map_err(|error| match &error {
             CallError::Refused(refusal) if refusal.code() == "unknown_task" => {

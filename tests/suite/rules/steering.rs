@@ -117,6 +117,11 @@ fn tasks_are_found_by_number_and_keep_it() {
     world.call("find_tasks", find("four")).refuses("unknown_task");
     world.call("find_tasks", find("a b")).refuses("unknown_task");
     assert_eq!(world.read("x3").number, Some(3));
+    let several = json!({"references": ["four", "x3", "t", "t2"], "known_only": true});
+    let known = json!({"tasks": [{"id": "x3"}, {"id": "t2"}]});
+    world.call("find_tasks", several.clone()).replies(known);
+    let all = json!({"references": several["references"]});
+    world.call("find_tasks", all).refuses("unknown_task");
 }
 
 #[test]
