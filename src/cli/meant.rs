@@ -3,9 +3,10 @@
 
 use std::slice;
 
-use super::report::blame_and_data;
+use super::connect::quoted;
+use super::report::{blame_and_data, say};
 use super::tasks::every_brief;
-use super::{Declined, Session};
+use super::{Declined, Session, own_words, parser, place_of_subcommand};
 use crate::ops::{self, get_all_tasks};
 use crate::state::guard::HUMAN;
 use crate::state::limit::CANDIDATES;
@@ -216,6 +217,43 @@ impl Session {
     }
 }
 
+/// Commands that list what agents did, and the lines that list it of one.
+const LISTS: [(&str, &str); 6] = [
+    ("tasks", "tasks --of"),
+    ("log", "log"),
+    ("history", "history --of"),
+    ("watch", "watch --of"),
+    ("report", "report --of"),
+    ("runs", "runs --of"),
+];
+
+impl Session {
+    /// Names the line with a filter where --agent stands behind a list, as filters do.
+    pub(super) fn name_filter(&self) {
+        let words: Vec<_> = own_words().collect();
+        let typed = place_of_subcommand(&words).and_then(|place| words.split_at_checked(place));
+        if let Some((_, [name, behind @ ..])) = typed.filter(|_| !self.json)
+            && let Some(line) = filter_meant(name, behind)
+        {
+            let line = self.wording.of_nobody().command(&line);
+            say(&format!("callboard: --agent says who asks, and leaves nothing out; {line} does"));
+        }
+    }
+}
+
+/// The line that lists what --agent is to list, if nothing else says of whom.
+fn filter_meant(name: &str, behind: &[String]) -> Option<String> {
+    let name = parser().find_subcommand(name)?.get_name().to_owned();
+    let (_, line) = LISTS.iter().find(|(list, _)| *list == name)?;
+    let at = behind.iter().position(|word| word == "--agent" || word.starts_with("--agent="))?;
+    let (attached, next) = (behind[at].split_once('='), behind.get(at + 1));
+    let agent = attached.map(|(_, agent)| agent).or(next.map(String::as_str))?;
+    let is_said = behind.iter().any(|word| word == "--of" || word.starts_with("--of="));
+    let has_other =
+        name == "log" && behind.iter().any(|word| !word.starts_with('-') && word != agent);
+    (!is_said && !has_other).then(|| format!("{line} {}", quoted(agent)))
+}
+
 /// Other ways to write the name of a task: `T12`, `task 12` and `#012` are #12, `p1.m2` is P1.M2.
 fn spellings(given: &str) -> Vec<String> {
     let lower = given.to_lowercase();
@@ -237,4 +275,27 @@ fn words_of(text: &str) -> Vec<String> {
 
 fn is_unknown(error: &anyhow::Error) -> bool {
     blame_and_data(error).1["code"] == "unknown_task"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filter_meant;
+
+    #[test]
+    fn agent_behind_a_list_is_meant_as_a_filter() {
+        for (line, expected) in [
+            ("tasks --agent bob", Some("tasks --of bob")),
+            ("ls --agent=bob", Some("tasks --of bob")),
+            ("log --limit 3 --agent bob", None),
+            ("log --agent bob", Some("log bob")),
+            ("history --agent bob", Some("history --of bob")),
+            ("report --agent bob", Some("report --of bob")),
+            ("tasks --of ada --agent bob", None),
+            ("tasks", None),
+            ("claim --agent bob", None),
+        ] {
+            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(filter_meant(&words[0], &words[1..]).as_deref(), expected, "{line}");
+        }
+    }
 }

@@ -231,6 +231,7 @@ fn run(mut arguments: Arguments) -> Outcome {
     let is_told = arguments.server.is_none()
         && !matches!(arguments.command, Command::Notify(_) | Command::Offer(_));
     let calls = matches!(arguments.command, Command::Call(_));
+    session.name_filter();
     let ended = carry_out(&session, arguments.command);
     let ended = ended.map_err(|error| session.in_numbers(error, calls));
     if is_told {

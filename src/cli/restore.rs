@@ -63,6 +63,9 @@ impl Source {
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.may_create()?;
     let (dir, file) = (session.dir(), &arguments.file);
+    if let Some(meant) = meant_by_number(session, file) {
+        usage_error(meant);
+    }
     let source = read(file, dir).with_context(|| format!("{} is not restored", file.display()))?;
     let is_there = |name: &&str| fs::symlink_metadata(dir.join(name)).is_ok();
     // A leftover log counts as a board: SQLite would take it for the log of the restored journal.
@@ -123,6 +126,22 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is meant by a number that is no file: an event, or a task.
+fn meant_by_number(session: &Session, file: &Path) -> Option<String> {
+    let given = file.to_str()?.trim_start_matches('#');
+    let number: u64 = given.parse().ok()?;
+    if file.exists() {
+        return None;
+    }
+    let line = |words: &str| session.wording.command(&format!("{words} {number}"));
+    let (back, retry, log) = (line("snapshot restore --seq"), line("retry"), line("log"));
+    Some(format!(
+        "`callboard restore` takes a file, which `callboard backup FILE` writes; {back} sets the \
+         board back to the state after event {number}; of task #{number}, {retry} makes it \
+         available again if it has failed or was cancelled, and {log} says what happened to it"
+    ))
 }
 
 /// Reads and checks the file. A journal is checked in a copy in the board's directory: if this

@@ -377,6 +377,9 @@ handoff 1 ada-1 => assign 1 ada-1
 delegate 1 ada-1 => assign 1 ada-1
 token create bob => token add bob
 token rm bob => token revoke bob
+tokens used => report
+tokens spent => checkpoint list
+token usage => report
 token delete bob => token revoke bob
 create token bob => token add bob
 revoke token bob => token revoke bob
@@ -779,6 +782,27 @@ fn groups_alone_list_what_there_is() {
     assert_eq!(run(&board, "plan --json").1, run(&board, "plan list --json").1);
     let kept: Value = serde_json::from_str(&run(&board, "artifact --json").1).expect("JSON");
     assert_eq!(kept["artifacts"][0]["task_id"], "task-a0");
+}
+
+#[test]
+fn numbers_and_filters_that_mean_something_else_are_answered_with_the_line() {
+    let board = scene();
+    for (line, code, parts) in [
+        ("undo 1", 1, &["1 is an event and a task", "#1 The lexer", "undo '#1'"][..]),
+        ("undo 9999", 1, &["event 9999 is not in the past"]),
+        ("restore 3", 2, &["`callboard snapshot restore --seq 3`", "`callboard retry 3`"]),
+        ("restore '#3'", 2, &["`callboard log 3`"]),
+        ("restore gone.backup", 2, &["cannot read gone.backup"]),
+        ("tasks --agent ada-1", 0, &["`callboard tasks --of ada-1`"]),
+        ("history --agent=bob", 0, &["`callboard history --of bob`"]),
+    ] {
+        let (ended, out, err) = run(&board, line);
+        assert_eq!(ended, Some(code), "{line}: {out}{err}");
+        parts.iter().for_each(|part| assert!(err.contains(part), "{line}: no {part} in {err}"));
+    }
+    for line in ["tasks --of ada-1", "--agent ada-1 tasks", "tasks --agent ada-1 --json"] {
+        assert_eq!(run(&board, line).2, "", "{line}");
+    }
 }
 
 #[test]

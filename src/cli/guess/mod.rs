@@ -98,6 +98,12 @@ fn refused(text: &str) -> clap::Error {
     clap::Error::raw(ErrorKind::InvalidSubcommand, format!("{text}\n")).with_cmd(&parser())
 }
 
+/// What is meant by a word that cannot stand behind the command.
+fn behind(command: &str, word: &str) -> Option<&'static str> {
+    let found = BEHIND.iter().find(|(of, words, _)| *of == command && is_one_of(words, word));
+    found.map(|(.., text)| *text)
+}
+
 /// The same where a noun is at hand already.
 fn noun_at(word: &str) -> Option<&'static Noun> {
     noun(word)
@@ -220,8 +226,7 @@ impl<'c> Line<'c> {
         if rest.len() == 1 && second == "help" && !OF_TEXT.contains(&name) && name != "add" {
             return Some(Meant::Line(strings(&["help", name])));
         }
-        let behind = BEHIND.iter().find(|(of, words, _)| *of == name && is_one_of(words, second));
-        if let Some((.., text)) = behind {
+        if let Some(text) = behind(name, second) {
             return Some(self.meaning(&format!("{first} {second}"), text, rest));
         }
         let verb = Verb::of(first);
@@ -424,6 +429,12 @@ impl<'c> Line<'c> {
             return self.row(first, row, rest);
         }
         if let Some(noun) = noun(first) {
+            let same = self.spelled(first);
+            if let (Some(name), Some(second)) = (same, rest.first())
+                && let Some(text) = behind(&name, second)
+            {
+                return self.meaning(&format!("{first} {second}"), text, rest);
+            }
             return match self.noun_first(noun, self.root, rest).filter(|_| has_arguments) {
                 Some(meant) => meant,
                 None => self.meaning(first, noun.list, rest),

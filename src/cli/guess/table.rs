@@ -83,6 +83,8 @@ const LAST: &str = "`edit {1:TASK} --priority 10` puts a task last; `edit {1:TAS
                     OTHER` lets it wait for another";
 const COMMENT: &str = "`send task:{1:TASK} {2..:TEXT}` tells the agent that holds the task; \
                        `edit {1:TASK} --description TEXT` changes what the task says";
+const COSTS: &str = "callboard keeps no costs; `report` has durations and tries, `checkpoint list` \
+                     what workflows may spend";
 pub(super) const DATES: &str = "tasks have no dates; `edit {1:TASK} --priority 1` puts one first, and \
                      `report` says how long tasks take";
 
@@ -283,13 +285,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "",
     ),
-    row(
-        "cost spend budget money spent usage-report",
-        "callboard keeps no costs; `report` has durations and tries, `checkpoint list` what \
-         workflows may spend",
-        "",
-        "",
-    ),
+    row("cost spend budget money spent usage-report", COSTS, "", ""),
     row("graph dot mermaid dag diagram", ">tasks --graph", "", ""),
     row("patch changeset commits", ">log", ">diff {1}", ">log {1}"),
     row("output outcome answer-of", ">results", ">results {*}", ""),
@@ -596,6 +592,11 @@ pub(super) const BEHIND: &[(&str, &str, &str)] = &[
     ),
     ("snapshot", "save take keep store", "`snapshot create` keeps the present state"),
     ("notify", "list ls show get info", ">notify"),
+    (
+        "token",
+        "used use usage spent cost spend consumed consumption count total budget left remaining",
+        COSTS,
+    ),
     ("agents", "has holds owns", "`guard {2:FILE}` says who holds a file"),
     ("run", "list ls all", ">runs"),
     ("plan", "show get view describe print cat info status", ">plan list"),
