@@ -101,7 +101,7 @@ fn the_name_is_the_configured_one_or_the_system_s() {
     let mut doctor = board.command();
     let said =
         board.finish(doctor.arg("doctor").env("XDG_CONFIG_HOME", board.base().join("config")));
-    assert!(said.stdout.contains("me:"), "doctor names the fault: {}", said.stdout);
+    assert!(said.stdout.contains("line 1: `me`"), "doctor names the fault: {}", said.stdout);
 }
 
 #[test]
