@@ -130,7 +130,7 @@ pub(super) fn kind(argument: &clap::Arg) -> Option<Kind> {
     let names = argument.get_value_names()?.first()?.as_str();
     let has = |name: &str| names.split('|').any(|one| one == name);
     let has_other =
-        [("[Q3] TEXT", Kind::Question), ("EVENT", Kind::Event), ("FORMAT", Kind::Format)]
+        [("[Q3] TEXT", Kind::Question), ("EVENT|TASK", Kind::Event), ("FORMAT", Kind::Format)]
             .into_iter()
             .find(|(name, _)| names == *name);
     if let Some((_, kind)) = has_other {
@@ -195,7 +195,7 @@ fn events(session: &Session) -> anyhow::Result<Vec<(String, String)>> {
     let events = reply["events"].as_array().into_iter().flatten();
     let caused = events.filter(|event| own.iter().any(|own| event["actor"] == own.as_str()));
     let named =
-        caused.map(|event| (event["seq"].to_string(), text(&event["kind"]).replace('_', " ")));
+        caused.map(|event| (format!("e{}", event["seq"]), text(&event["kind"]).replace('_', " ")));
     Ok(named.collect())
 }
 
