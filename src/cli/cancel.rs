@@ -53,7 +53,9 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let all = arguments.task.iter().any(|given| is_all(given));
     let is_large = hits.tasks.len() > 1 || hits.tasks.iter().any(|hit| hit.agent.is_some());
     if is_large && !arguments.yes {
-        session.confirm("cancel", "cancel", &hits, all)?;
+        let given = arguments.task.iter().map(String::as_str);
+        let words: Vec<_> = ["cancel"].into_iter().chain(given).collect();
+        session.confirm("cancel", &words, &hits, all)?;
     }
     let request = |hit: &Brief| Params {
         task_id: hit.id.to_string(),

@@ -66,7 +66,10 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
         return Err(Declined(anyhow::anyhow!(why)).into());
     }
     if !hits.tasks.is_empty() && !arguments.yes {
-        session.confirm("begin anew, without the results of", "reset", &hits, false)?;
+        let given = arguments.task.as_deref().or(arguments.scope.as_deref());
+        let held = arguments.held.then_some("--held");
+        let words: Vec<_> = ["reset", given.unwrap_or("all")].into_iter().chain(held).collect();
+        session.confirm("begin anew, without the results of", &words, &hits, false)?;
     }
     let reply = session.call("reset_tasks", query)?;
     session.show(&reply, |page| {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::ask::step;
 use super::print::Tone;
-use super::target::{Hits, Target, list};
+use super::target::{Hits, Target, is_all, list};
 use super::{Declined, Outcome, Session};
 use crate::ops::get_all_tasks::Brief;
 use crate::ops::retry_task::Params;
@@ -65,7 +65,9 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     if tasks.is_empty() {
         let why = match ready.first() {
             Some(task) => format!("{} is available as it is; nothing to retry", Named::from(task)),
-            None if given.is_empty() => "no task has failed; nothing to retry".to_owned(),
+            None if given.iter().all(|given| is_all(given)) => {
+                "no task has failed; nothing to retry".to_owned()
+            }
             None => format!(
                 "nothing has failed at or below {}; `callboard tasks --failed` lists failed tasks",
                 given.join(", ")

@@ -124,12 +124,12 @@ impl Session {
         })
     }
 
-    /// Asks on a terminal whether to do it to the tasks. Without a terminal it is done, unless
-    /// that `needs` a person.
+    /// Asks on a terminal whether to do it to the tasks, as these words of a command line say.
+    /// Without a terminal it is done, unless that `needs` a person.
     pub(super) fn confirm(
         &self,
         verb: &str,
-        command: &str,
+        words: &[&str],
         hits: &Hits,
         needs: bool,
     ) -> anyhow::Result<()> {
@@ -153,8 +153,9 @@ impl Session {
         if is_terminal && asked(&format!("{verb} {count}?"))? {
             return Ok(());
         }
-        let why =
-            format!("nothing was changed; `callboard {command} … --yes` does it without asking");
+        let line = shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "));
+        let line = self.wording.command(&format!("{line} --yes"));
+        let why = format!("nothing was changed; {line} does it without asking");
         Err(Declined(anyhow::anyhow!(why)).into())
     }
 }

@@ -330,7 +330,10 @@ fn a_word_for_all_tasks_is_never_a_word_of_a_title() {
     }
     assert_eq!(board.task("golden")["priority"], 5);
     let refused = run(&board, &["cancel", "all"]);
-    contains(&refused.stderr, &["#4 All golden tests", "nothing was changed"]);
+    contains(
+        &refused.stderr,
+        &["#4 All golden tests", "nothing was changed; `callboard cancel all --yes`"],
+    );
     contains(&says(&board, &["reset", "all", "--yes"]), &["begin anew"]);
     // What changes a task needs its name; what shows one takes a word of the title.
     fails(&board, &["edit", "golden tests", "--priority", "1"], REFUSED, &["#4 All golden tests"]);
