@@ -32,8 +32,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {
-    let directory =
-        std::env::args().nth(1).ok_or("which directory? It is made if it is not there")?;
+    let directory = std::env::args().nth(1).filter(|given| !given.starts_with('-'));
+    let directory = directory.ok_or("which directory? It is made if it is not there")?;
     let root = Path::new(&directory);
     if root.join(".git").exists() {
         let why = "is a git repository already, and the scene would add its own commits to it; \
