@@ -40,6 +40,10 @@ const READERS: [&str; 14] = [
 const OF_TEXT: [&str; 8] =
     ["send", "answer", "reply", "init", "discoveries", "call", "work", "complete"];
 
+/// Words of a question that name nothing.
+const SMALL: &str = "a an the is are was were be been has have had do does did done doing to of for on in i we there \
+                     it they working changed change";
+
 enum Meant {
     /// The words of the line from the command on.
     Line(Vec<String>),
@@ -102,6 +106,23 @@ fn refused(text: &str) -> clap::Error {
 fn behind(command: &str, word: &str) -> Option<&'static str> {
     let found = BEHIND.iter().find(|(of, words, _)| *of == command && is_one_of(words, word));
     found.map(|(.., text)| *text)
+}
+
+/// `how far are we`, `what has failed`, `what did claude-1 do`: the words that name what is asked.
+fn asked(first: &str, rest: &[String]) -> Option<Vec<String>> {
+    if first == "how" && rest.first().is_none_or(|second| second != "to") {
+        return Some(strings(&["status"]));
+    }
+    if !is_one_of("what whats what's which", first) {
+        return None;
+    }
+    let words: Vec<_> = rest.iter().filter(|word| !is_one_of(SMALL, word)).cloned().collect();
+    let named = words.first().filter(|named| !is_option(named))?;
+    match is_thing(named) {
+        true if words.len() == 1 => Some(strings(&["log", named])),
+        true => None,
+        false => (noun(named).is_some() || row(named).is_some()).then_some(words),
+    }
 }
 
 /// The same where a noun is at hand already.
@@ -424,6 +445,9 @@ impl<'c> Line<'c> {
             && let Some(meant) = self.verb_first(verb, noun, first, rest)
         {
             return meant;
+        }
+        if let Some(line) = asked(&lower, rest) {
+            return Meant::Line(line);
         }
         if let Some(row) = row(first).filter(|_| noun(first).is_none()) {
             return self.row(first, row, rest);

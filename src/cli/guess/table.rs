@@ -217,7 +217,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "stat progress summary overview dashboard home recap digest standup situation stuck \
          problem bottleneck trouble count total whats-up sup eta when finish-time remaining forecast \
-         percent st",
+         percent st attention",
         ">status {*}",
         ">show {*}",
         "",
@@ -287,7 +287,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row("cost spend budget money spent usage-report", COSTS, "", ""),
     row("graph dot mermaid dag diagram", ">tasks --graph", "", ""),
-    row("patch changeset commits", ">log", ">diff {1}", ">log {1}"),
+    row("patch changeset commits changes", ">log", ">diff {1}", ">log {1}"),
     row("output outcome answer-of", ">results", ">results {*}", ""),
     row(
         "search find grep query filter look-for lookfor locate ack rg",
@@ -315,17 +315,24 @@ pub(super) const ROWS: &[Row] = &[
     ),
     // Changing tasks
     row(
-        "prio priority prioritize prioritise bump urgent first promote raise rank reorder boost expedite",
+        "pri prio priority prioritize prioritise bump urgent first promote raise rank reorder boost expedite",
         "`edit {1:TASK} --priority 1` puts a task first",
         "",
         "",
     ),
     row(
-        "demote lower deprioritize postpone defer later snooze shelve park hold skip backburner",
+        "demote lower deprioritize postpone defer later snooze shelve park skip backburner depri",
         LAST,
         "",
         "",
     ),
+    row(
+        "hold drain cordon",
+        "`pause` gives nobody a new task; `edit TASK --priority 10` puts a task last",
+        "`edit {1:TASK} --priority 10` puts a task last; `pause` gives nobody a new task",
+        "`pause {1:AGENT}` gives an agent no more tasks",
+    ),
+    row("uncordon undrain", RESUME, RESUME, RESUME),
     row("move mv reparent relocate", MOVE, "", ""),
     row("rename retitle title", "`edit {1:TASK} --title {2..:TEXT}`", "", ""),
     row("redescribe rewrite amend", "`edit {1:TASK} --description {2..:TEXT}`", "", ""),
@@ -363,7 +370,13 @@ pub(super) const ROWS: &[Row] = &[
         "`send AGENT {1..:TEXT} --request` asks an agent; `answer` lists what agents ask you",
         "`send {1:AGENT} {2..:TEXT} --request` asks an agent",
     ),
-    row("due deadline schedule calendar reminder remind date", DATES, "", ""),
+    row(
+        "redo",
+        "`history` shows what was undone, to be done again; `retry {*:TASK}` begins a failed task again",
+        "",
+        RESUME,
+    ),
+    row("due deadline schedule reschedule calendar reminder remind date", DATES, "", ""),
     row(
         "rm delete remove del drop discard trash destroy erase canel cancle cancell cancal",
         "`cancel TASK` ends a task that is no longer wanted; `agents forget ID` takes an agent \
@@ -384,7 +397,7 @@ pub(super) const ROWS: &[Row] = &[
         FORGET,
     ),
     row(
-        "restart redo rerun reopen requeue reactivate revive uncancel undelete unclose \
+        "restart resubmit rerun reopen requeue reactivate revive uncancel undelete unclose \
          repeat re-run re-open",
         RETRY,
         "",
