@@ -176,7 +176,7 @@ fn wrong_options_are_told() {
     let board = Board::new();
     for (arguments, said) in [
         (&["--only", "moon"][..], "possible values: calibration, engine"),
-        (&["--rounds", "0"], "1..=10000"),
+        (&["--rounds", "0"], "from 1 to 10000"),
         (
             &["--peers", "--only", "engine"],
             if cfg!(feature = "peers") { "--only doors" } else { "--features peers" },
