@@ -56,8 +56,8 @@ fn as_person(task: &Named, error: anyhow::Error) -> anyhow::Error {
     }
     let number = task.short();
     let told = format!(
-        "nobody works on {task}; `callboard cancel {number}` drops it, `callboard claim {number}` \
-         takes it"
+        "nobody works on {task}: `callboard claim {number}` takes it, `callboard cancel {number}` \
+         drops it"
     );
     error.context(InNumbers(told))
 }

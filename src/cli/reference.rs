@@ -17,14 +17,12 @@ use crate::state::task::Named;
 impl Session {
     /// The task that a person named.
     pub(super) fn task(&self, given: &str) -> anyhow::Result<Named> {
-        let found = self.tasks(slice::from_ref(&given.to_owned()))?;
-        Ok(found.into_iter().next().unwrap_or_else(|| Named::unknown(given)))
+        Ok(only(self.tasks(slice::from_ref(&given.to_owned()))?, given))
     }
 
     /// The task of exactly this name.
     pub(super) fn exactly(&self, given: &str) -> anyhow::Result<Named> {
-        let found = self.found(slice::from_ref(&given.to_owned()))?;
-        Ok(found.into_iter().next().unwrap_or_else(|| Named::unknown(given)))
+        Ok(only(self.found(slice::from_ref(&given.to_owned()))?, given))
     }
 
     /// The id of the task that an option names, if it is given.
@@ -119,6 +117,10 @@ impl Session {
         let numbers = self.numbers_of(&ids).into_iter();
         numbers.map(|(id, number)| (TaskId::trusted(id), format!("#{number}"))).collect()
     }
+}
+
+fn only(found: Vec<Named>, given: &str) -> Named {
+    found.into_iter().next().unwrap_or_else(|| Named::unknown(given))
 }
 
 /// Most ids that are looked up for one text.

@@ -71,7 +71,7 @@ fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -
     let mut held = held_of(session, holder)?;
     let mut reply = release_these(session, &held, reason);
     if reply.is_err() {
-        // The call ends leases that have run out, and what they held is no longer to be released.
+        // The call also ended expired leases, so fewer tasks may be held now.
         let still = held_of(session, holder)?;
         if still.len() < held.len() {
             (reply, held) = (release_these(session, &still, reason), still);
@@ -132,9 +132,7 @@ fn as_person(task: &Task, reason: Option<&str>) -> Params {
 impl Session {
     /// The tasks that the agent holds.
     pub(super) fn held_by(&self, agent: &str) -> anyhow::Result<Vec<Named>> {
-        let held = held_tasks(self)?.into_iter();
-        let is_own = |task: &Task| task.claimed_by.as_ref().is_some_and(|by| by.as_str() == agent);
-        Ok(held.filter(is_own).map(|task| Named::from(&task)).collect())
+        Ok(held_of(self, Some(agent))?.iter().map(Named::from).collect())
     }
 }
 

@@ -94,15 +94,15 @@ pub(super) fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
     (blame, json!({"code": code, "message": chain(error)}))
 }
 
-/// The error with its causes, each of which is said once: some errors name their cause themselves.
+/// The error and its causes, except those that the text before already has.
 pub(super) fn chain(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
-        match told.contains(&cause) {
-            _ if told.is_empty() => cause,
-            true => told,
-            false => format!("{told}: {cause}"),
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
         }
-    })
+    }
+    told
 }
 
 /// Prints the error on standard error, and returns the exit code for it.

@@ -328,8 +328,8 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "hold drain cordon",
-        "`pause` gives nobody a new task; `edit TASK --priority 10` puts a task last",
-        "`edit {1:TASK} --priority 10` puts a task last; `pause` gives nobody a new task",
+        "`pause` stops new claims; `edit TASK --priority 10` moves a task to the end",
+        "`edit {1:TASK} --priority 10` moves a task to the end; `pause` stops new claims",
         "`pause {1:AGENT}` gives an agent no more tasks",
     ),
     row("uncordon undrain", RESUME, RESUME, RESUME),
