@@ -26,6 +26,15 @@ fn is_open(task: &Task) -> bool {
     task.status.is_unfinished() && !task.leaves_plan()
 }
 
+/// Whether `part` was created while an agent had `task`. It is taken in today, and was left beside
+/// by earlier versions; what came while nobody had the task, which was over, is no part of it, even
+/// if it is open again.
+fn came_beside(part: &Task, task: &Task) -> bool {
+    task.attempts.iter().any(|one| {
+        one.claimed_at <= part.created_at && one.ended_at.is_none_or(|end| part.created_at < end)
+    })
+}
+
 impl State {
     pub fn is_parent(&self, id: &TaskId) -> bool {
         self.index.has_parts(id)
@@ -169,8 +178,7 @@ impl State {
         }
     }
 
-    /// Open tasks below the path of a task without parts, of which it is the nearest above and
-    /// which are not its parts.
+    /// Open tasks below the path of a task without parts that an earlier version left beside it.
     fn beside(&self, task: &Task) -> Vec<&Arc<Task>> {
         let Some(path) = task.path.as_deref().filter(|_| !self.is_parent(&task.id)) else {
             return Vec::new();
@@ -179,15 +187,10 @@ impl State {
             self.index.within_path(path).filter_map(|ordinal| self.records.tasks.get(ordinal));
         let is_nearest = |below: &&Arc<Task>| {
             let nearest = below.path.as_deref().and_then(|path| self.parent_at(path));
-            nearest.is_some_and(|nearest| nearest.id == task.id && self.is_later(below, task))
+            nearest.is_some_and(|nearest| nearest.id == task.id && came_beside(below, task))
         };
         let open = within.filter(|below| is_open(below) && below.id != task.id);
         open.filter(is_nearest).collect()
-    }
-
-    /// Whether `one` was created after `other`.
-    fn is_later(&self, one: &Task, other: &Task) -> bool {
-        self.ordinal_of(&one.id) > self.ordinal_of(&other.id)
     }
 
     /// Tasks that were done, or are held, although tasks below their paths are open, each with one
@@ -196,11 +199,8 @@ impl State {
         let open = self.tasks().filter(|task| is_open(task) && task.run.is_none());
         let apart = open.filter_map(|part| {
             let nearest = self.nearest_above(part.path.as_deref()?)?;
-            let was_there = || nearest.finished_at().is_some_and(|at| part.created_at < at);
-            let is_over = nearest.status == TaskStatus::Done && was_there();
-            let is_apart = !self.is_parent(&nearest.id)
-                && self.is_later(part, nearest)
-                && (nearest.status.is_held() || is_over);
+            let is_meant = nearest.status == TaskStatus::Done || nearest.status.is_held();
+            let is_apart = is_meant && !self.is_parent(&nearest.id) && came_beside(part, nearest);
             is_apart.then_some((nearest, part))
         });
         apart.collect()

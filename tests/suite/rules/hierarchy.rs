@@ -197,14 +197,17 @@ fn a_part_that_its_holder_cannot_take_is_left_for_others() {
 fn parts_that_an_earlier_version_left_beside_work_are_named_and_waited_for() {
     let mut world = World::new().agent("a1");
     world.create("whole", json!({"path": "P1"}));
-    world.create("part", json!({"path": "P1.M1"}));
+    world.create("part", json!({}));
+    world.at(SECOND);
+    world.claim("a1", "whole");
+    world.at(SECOND);
+    let now = world.now;
     let mut document = world.state.to_document();
-    for task in &mut document.tasks {
-        Arc::make_mut(task).parent = None;
+    for task in document.tasks.iter_mut().filter(|task| task.id.as_str() == "part") {
+        let part = Arc::make_mut(task);
+        (part.path, part.created_at) = (Some("P1.M1".to_owned()), now);
     }
     let mut world = world.holding(|known| *known = document);
-    assert_eq!(world.state.apart().len(), 0, "nothing is done yet");
-    world.claim("a1", "whole");
     let apart: Vec<_> =
         world.state.apart().iter().map(|(task, part)| format!("{} {}", task.id, part.id)).collect();
     assert_eq!(apart, ["whole part"]);
@@ -212,6 +215,35 @@ fn parts_that_an_earlier_version_left_beside_work_are_named_and_waited_for() {
     world.by("a1").call("complete_task", result).refuses("is_parent");
     world.nobody().call("cancel_task", json!({"task_id": "part"})).expect("cancelled");
     world.complete("a1", "whole");
+}
+
+#[test]
+fn what_came_below_a_task_that_was_over_does_not_hold_it_up_when_it_is_open_again() {
+    for review in [None, Some("required")] {
+        let mut world = World::new().agent("a1");
+        world.create("whole", json!({"path": "P1", "review": review}));
+        world.claim("a1", "whole");
+        let whole = json!({"task_id": "whole"});
+        if review.is_some() {
+            world.complete("a1", "whole");
+        } else {
+            let failed = json!({"task_id": "whole", "error": "x", "retryable": false});
+            world.by("a1").call("fail_task", failed).expect("failed");
+        }
+        world.at(SECOND);
+        world.create("other", json!({"path": "P1.M1"}));
+        assert_eq!(world.read("other").parent, None);
+        if review.is_some() {
+            let why = json!({"task_id": "whole", "reason": "more"});
+            world.nobody().call("reject_task", why).expect("rejected");
+        } else {
+            world.nobody().call("retry_task", whole).expect("retried");
+        }
+        world.at(SECOND);
+        world.claim("a1", "whole");
+        assert_eq!(world.state.apart().len(), 0);
+        world.complete("a1", "whole");
+    }
 }
 
 #[test]
