@@ -415,6 +415,7 @@ impl Model {
             });
             let Some((task, status)) = wanted.into_iter().next() else { return };
             self.tasks[task].status = status;
+            self.tasks[task].not_before = None;
         }
     }
 
