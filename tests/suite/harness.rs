@@ -46,6 +46,11 @@ pub(crate) fn until<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> 
     }
 }
 
+/// Deletes a directory in which processes work, however often they write into it meanwhile.
+pub(crate) fn remove_live(dir: &Path) {
+    until(PATIENCE, "the directory is deleted", || fs::remove_dir_all(dir).ok());
+}
+
 /// Tells the threads of a scope to stop, even if the test fails.
 pub(crate) struct StopAtEnd<'a>(pub &'a AtomicBool);
 

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::http::{Door, Server};
-use crate::harness::{Board, PATIENCE, until};
+use crate::harness::{Board, PATIENCE, remove_live, until};
 use crate::people::{Running, watch};
 
 const SHORT_GRACE: &str = "grace_seconds = 1";
@@ -263,7 +263,7 @@ fn processes_that_stay_are_seen_to_live_while_they_do_and_those_of_one_call_are_
     assert!(living(&board).iter().all(|name| doctor.stdout.contains(name)), "{}", doctor.stdout);
     board.cli_ok("create_task", json!({"description": "d"}));
     assert_eq!(living(&board).len(), 3, "who lives is not cleared away");
-    fs::remove_dir_all(board.file("run")).unwrap();
+    remove_live(&board.file("run"));
     until(PATIENCE, "they are seen again", || (living(&board).len() == 3).then_some(()));
 
     client.close_input();

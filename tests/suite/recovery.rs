@@ -5,7 +5,6 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,7 +18,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::http::{Door, Server};
-use crate::harness::{Board, Client, Finished, PATIENCE, STATE_FILE, StopAtEnd, size, until};
+use crate::harness::{
+    Board, Client, Finished, PATIENCE, STATE_FILE, StopAtEnd, remove_live, size, until,
+};
 use crate::participants::watcher;
 
 /// A board with three tasks, at event 4, and no running process.
@@ -818,18 +819,11 @@ fn settled(board: &Board) -> Client {
     client
 }
 
-fn remove_directory(dir: &Path) {
-    until(PATIENCE, "the directory is deleted", || {
-        let _ = Command::new("rm").arg("-rf").arg(dir).output();
-        (!dir.join("journal.db").exists()).then_some(())
-    });
-}
-
 #[test]
 fn board_that_is_deleted_under_a_process_comes_back_whole() {
     type Deletion = fn(&Board);
     let deletions: [(&str, Deletion); 7] = [
-        ("directory", |board| remove_directory(board.dir())),
+        ("directory", |board| remove_live(board.dir())),
         ("journal", |board| fs::remove_file(board.file("journal.db")).unwrap()),
         ("log", |board| fs::remove_file(board.file("journal.db-wal")).unwrap()),
         ("index", |board| fs::remove_file(board.file("journal.db-shm")).unwrap()),
@@ -937,7 +931,7 @@ fn call_that_asks_the_archive_brings_a_deleted_board_back_as_any_other_does() {
         ("attach_artifact", artifact),
         ("list_bundles", json!({})),
     ] {
-        remove_directory(board.dir());
+        remove_live(board.dir());
         let reply = client.ok(operation, arguments);
         assert!(warning(&reply).contains("up to event"), "{operation}: {reply}");
     }
@@ -948,7 +942,7 @@ fn call_that_asks_the_archive_brings_a_deleted_board_back_as_any_other_does() {
 fn deleted_board_comes_back_without_a_call_and_the_next_reply_says_so() {
     let board = Board::new();
     let mut client = settled(&board);
-    remove_directory(board.dir());
+    remove_live(board.dir());
     until(PATIENCE, "the board is back", || board.file("recovery.log").exists().then_some(()));
     let reply = client.ok("get_status", json!({}));
     assert!(warning(&reply).contains("up to event"), "{reply}");
@@ -1156,7 +1150,7 @@ fn new_board_in_the_place_of_a_deleted_one_is_left_alone_and_the_old_one_kept_wi
     let mut client = settled(&board);
     let seq = board.document()["seq"].as_u64().unwrap();
     stop(&client);
-    remove_directory(board.dir());
+    remove_live(board.dir());
     create(&board, "task-new");
     client.signal(Signal::CONT);
     let refused = client.call("get_status", json!({}));
@@ -1186,7 +1180,7 @@ fn configuration_comes_back_with_a_deleted_board_and_tokens_do_not() {
     assert!(token.status.success(), "{}", token.stderr);
     let mut client = board.mcp();
     client.ok("get_status", json!({}));
-    remove_directory(board.dir());
+    remove_live(board.dir());
     let reply = client.ok("create_task", json!({"description": "d", "id": "task-4"}));
     assert!(warning(&reply).contains("config.toml is as this process had read it"), "{reply}");
     assert!(warning(&reply).contains("tokens that were deleted are not put back"), "{reply}");
@@ -1221,7 +1215,7 @@ fn server_whose_tokens_are_deleted_lets_nobody_in() {
         (ask(Some(&token)) == 401).then_some(())
     });
     assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "without the file");
-    remove_directory(board.dir());
+    remove_live(board.dir());
     assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "without the board");
     until(PATIENCE, "the board is back", || board.file("recovery.log").exists().then_some(()));
     assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "with the board that is back");

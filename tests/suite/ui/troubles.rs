@@ -8,6 +8,7 @@ use serde_json::json;
 use super::terminal::Terminal;
 use super::{Board, is_possible, lively, until_task};
 use crate::harness::http::Server;
+use crate::harness::remove_live;
 
 /// Whether the process is in the terminal, and has not given it back.
 fn is_shown(ui: &Terminal) -> bool {
@@ -38,7 +39,7 @@ fn a_board_that_is_deleted_under_it_is_put_back() {
     drop(agents);
     let mut ui = Terminal::start(&board, 80, 24, &[]);
     ui.shows("WAITS FOR YOU");
-    fs::remove_dir_all(board.dir()).unwrap();
+    remove_live(board.dir());
     ui.keys("nA task after it\r");
     ui.shows("the task is added");
     let all = board.tasks();
