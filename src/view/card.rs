@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sorted::{Numbered, Sorted};
-use super::{Look, Rows};
+use super::{Look, Rows, Standing};
 use crate::state::State;
 use crate::state::attention::TEXT_SHOWN;
 use crate::state::claim::in_scope;
@@ -26,6 +26,9 @@ pub struct Named {
     /// None if there is no such task
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskStatus>,
+    /// How it stands, if it was looked up by itself for a page
+    #[serde(skip)]
+    pub standing: Option<Standing>,
 }
 
 /// A task in a list.
@@ -103,19 +106,25 @@ impl Named {
             id: task.id.clone(),
             title: begun(task.headline()),
             status: Some(task.status),
+            standing: None,
         }
     }
 
     /// The task of this id, whether it is live, retired or not there.
     pub fn find(state: &State, id: &TaskId) -> Self {
         match state.task(id) {
-            Some(task) => Self::of(state.number_of(id), task),
+            Some(task) => Self::standing(state, task),
             None => Self::gone(id, state.status_of(id)),
         }
     }
 
+    fn standing(state: &State, task: &Task) -> Self {
+        let standing = Some(Standing::of(state, task));
+        Self { standing, ..Self::of(state.number_of(&task.id), task) }
+    }
+
     pub(super) fn gone(id: &TaskId, status: Option<TaskStatus>) -> Self {
-        Self { number: None, id: id.clone(), title: String::new(), status }
+        Self { number: None, id: id.clone(), title: String::new(), status, standing: None }
     }
 
     /// What a person calls it: `#12`, or its id once it has no number.

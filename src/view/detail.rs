@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Standing;
 use super::card::Named;
 use crate::state::State;
 use crate::state::hierarchy::Progress;
@@ -18,7 +19,8 @@ const DISCOVERIES: usize = 20;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detail {
     pub number: Option<u64>,
-    pub ready: bool,
+    /// None if it is not on the board
+    pub standing: Option<Standing>,
     /// What it is a part of, the outermost first
     pub above: Vec<Named>,
     pub parts: Vec<Named>,
@@ -48,7 +50,7 @@ impl Detail {
         let messages = state.messages().rev().filter(|one| one.task_id.as_ref() == Some(id));
         Self {
             number: state.number_of(id),
-            ready: state.is_ready(id),
+            standing: task.map(|task| Standing::of(state, task)),
             above: all(state, above.unwrap_or_default().into_iter().rev()),
             parts: all(state, state.parts(id).map(|part| &part.id)),
             progress: state.is_parent(id).then(|| state.progress(id)),

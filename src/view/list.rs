@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Filter;
 use super::card::Card;
 use super::sorted::{Numbered, Sorted};
+use super::{Filter, Standing};
 use crate::state::State;
 use crate::state::claim::in_scope;
 use crate::state::task::{Task, TaskStatus};
@@ -83,7 +83,7 @@ pub struct List {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
     pub card: Card,
-    pub status: TaskStatus,
+    pub standing: Standing,
     pub agent: Option<crate::state::id::AgentId>,
     /// When it ended, was taken, or was made
     pub at: Timestamp,
@@ -114,17 +114,17 @@ impl List {
             _ => state.tasks().filter_map(numbered).collect(),
         };
         let wanted: Vec<_> = all.into_iter().filter(is_wanted).collect();
-        let rows = wanted.iter().skip(after).take(PAGE).map(Listed::of).collect();
+        let rows = wanted.iter().skip(after).take(PAGE).map(|one| Listed::of(state, one)).collect();
         Self { kind, rows, after, total: wanted.len(), now, seq: state.seq() }
     }
 }
 
 impl Listed {
-    fn of(one: &Numbered<'_>) -> Self {
+    fn of(state: &State, one: &Numbered<'_>) -> Self {
         let task = one.task;
         Self {
             card: Card::of(one),
-            status: task.status,
+            standing: Standing::of(state, task),
             agent: task.claimed_by.clone(),
             at: task.completed_at.or(task.claimed_at).unwrap_or(task.created_at),
         }

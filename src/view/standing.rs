@@ -4,9 +4,13 @@ use std::collections::HashMap;
 
 use super::Tone;
 use super::told::listed;
+use crate::state::State;
 use crate::state::id::TaskId;
-use crate::state::task::TaskStatus;
+use crate::state::task::{Task, TaskStatus};
 use crate::state::time::Timestamp;
+
+/// Most tasks that are named of those which a task waits for.
+const BLOCKERS_SHOWN: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -15,7 +19,7 @@ pub enum Standing {
     Blocked(Vec<TaskId>),
     /// For its time.
     Waiting(Timestamp),
-    /// It has parts, none of which is begun.
+    /// It is no work of its own: it has parts, none of which is begun, or belongs to a workflow.
     Open,
     Is(TaskStatus),
 }
@@ -25,6 +29,18 @@ pub enum Standing {
 pub struct Numbers(HashMap<TaskId, u64>);
 
 impl Standing {
+    pub fn of(state: &State, task: &Task) -> Self {
+        match task.status {
+            TaskStatus::Available if state.is_parent(&task.id) => Self::Open,
+            TaskStatus::Available if state.is_ready(&task.id) => Self::Ready,
+            TaskStatus::Available if state.is_blocked(task) => {
+                Self::Blocked(state.waits_for(task).take(BLOCKERS_SHOWN).cloned().collect())
+            }
+            TaskStatus::Available => task.not_before.map_or(Self::Open, Self::Waiting),
+            status => Self::Is(status),
+        }
+    }
+
     pub fn tone(&self) -> Tone {
         match self {
             Self::Ready => Tone::Waiting,

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::state::id::TaskId;
 use crate::state::task::TaskStatus;
 
 const NOW: &str = "2026-03-01T12:00:00.000Z";
@@ -160,6 +161,23 @@ fn every_task_is_in_one_count() {
     assert_eq!(board.counts, counts);
     assert_eq!((board.head.done, board.head.wanted, board.head.percent), (1, 7, 14));
     assert_eq!(board.retries.rows[0].card.number, 4);
+}
+
+#[test]
+fn open_tasks_are_shown_as_ready_blocked_or_waiting() {
+    let until = json!({"not_before": "2099-01-01T00:00:00.000Z"});
+    let part = with(task("part", "available", &["ready"]), json!({"parent": "whole"}));
+    let later = with(task("later", "available", &[]), until);
+    let tasks = vec![task("ready", "available", &[]), task("whole", "available", &[]), part, later];
+    let state = state(tasks, vec![]);
+    let list = List::of(&state, Kind::All, None, &Filter::default(), 0, now());
+    let words = |row: &Listed| format!("{} {}", row.card.id, row.standing.word());
+    let listed: Vec<_> = list.rows.iter().map(words).collect();
+    assert_eq!(listed, ["ready ready", "part blocked", "later waiting"]);
+    let named = |id: &str| Named::find(&state, &TaskId::trusted(id)).standing;
+    assert_eq!(named("whole"), Some(Standing::Open));
+    assert_eq!(named("part"), Some(Standing::Blocked(vec![TaskId::trusted("ready")])));
+    assert_eq!(named("gone"), None);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::state::id::AgentId;
 use crate::state::task::TaskStatus;
 use crate::state::time::{DAY, Timestamp};
 use crate::view::columns::span;
-use crate::view::{Named, Tone};
+use crate::view::{Named, Standing, Tone};
 
 /// What is escaped in a part of an address.
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -64,15 +64,24 @@ pub(super) fn colour(tone: Tone) -> &'static str {
     }
 }
 
-/// A task that is open may be ready, blocked or waiting, which its own page says.
-pub(super) fn status(status: TaskStatus) -> Markup {
-    html! { span class={ "state " (colour(Tone::of(status))) } { (said(status)) } }
+/// How a task stands.
+pub(super) fn stands(standing: &Standing) -> Markup {
+    html! { span class={ "state " (colour(standing.tone())) } { (said(standing)) } }
 }
 
-/// A status in words.
-pub(super) fn said(status: TaskStatus) -> String {
-    let word = if status == TaskStatus::Available { "open" } else { status.as_str() };
-    word.replace('_', " ")
+/// How a task that is named stands, as far as that is known.
+pub(super) fn named(named: &Named) -> Markup {
+    let of_status = |status| match status {
+        TaskStatus::Available => Standing::Open,
+        status => Standing::Is(status),
+    };
+    let standing = named.standing.clone().or(named.status.map(of_status));
+    html! { @if let Some(standing) = standing { " " (stands(&standing)) } }
+}
+
+/// How a task stands, in words.
+pub(super) fn said(standing: &Standing) -> String {
+    standing.word().replace('_', " ")
 }
 
 /// The number and the title of a task, as a link to it.

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::Query;
 use crate::view::columns::cut;
-use crate::view::{Board, Graph, Node, Tone};
+use crate::view::{Board, Graph, Node, Standing, Tone};
 use crate::web::parts::{part, said, task_href};
 use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 use layout::{HEIGHT, Laid, WIDTH};
@@ -62,7 +62,7 @@ fn drawing(graph: &Graph) -> Markup {
 }
 
 fn drawn(node: &Node, x: f64, y: f64) -> Markup {
-    let tone = node.task.status.map_or(Tone::Plain, Tone::of);
+    let tone = node.task.standing.as_ref().map_or(Tone::Plain, Standing::tone);
     let class = match tone {
         Tone::Good => "good",
         Tone::Busy => "busy",
@@ -76,7 +76,7 @@ fn drawn(node: &Node, x: f64, y: f64) -> Markup {
     };
     let second = match &node.folded {
         Some(progress) => format!("{} of {} done", progress.done, progress.tasks),
-        None => node.task.status.map(said).unwrap_or_default(),
+        None => node.task.standing.as_ref().map(said).unwrap_or_default(),
     };
     html! {
         a href=(href) class={ "node " (class) } {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::Query;
 use crate::view::{Board, Kind, List, Listed, PAGE};
-use crate::web::parts::{age, agent, part, status, task_href};
+use crate::web::parts::{age, agent, part, stands, task_href};
 use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 pub(in crate::web) fn page(board: &Board, list: &List, query: &Query) -> Page {
@@ -57,7 +57,7 @@ fn line(list: &List, row: &Listed) -> Markup {
         tr data-key=(row.card.id.as_str()) {
             td.tight { span.number { (row.card.number) } }
             td { a href=(task_href(row.card.id.as_str())) { (row.card.title) } }
-            td.tight { (status(row.status)) }
+            td.tight { (stands(&row.standing)) }
             td.wide-only { @if let Some(by) = &row.agent { (agent(by)) } }
             td.wide-only { @for tag in &row.card.tags { a.tag href={ "/?tag=" (part(tag)) } { (tag) } " " } }
             td.tight { (age(row.at, list.now)) }

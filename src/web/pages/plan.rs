@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::{Query, markdown};
 use crate::view::{Board, Branch, Tree};
-use crate::web::parts::{command, status, task, task_href};
+use crate::web::parts::{command, named, task, task_href};
 use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
 /// Depth to which parts are open at first.
@@ -63,7 +63,7 @@ fn leaf(one: &Branch) -> Markup {
         div.row {
             @if let Some(path) = &one.path { span.path { (path) } }
             (task(&one.task))
-            @if let Some(of) = one.task.status { (status(of)) }
+            (named(&one.task))
         }
     }
 }

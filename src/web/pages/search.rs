@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::Query;
 use crate::view::{Board, Found, Rows};
-use crate::web::parts::{agent, heading, status, task};
+use crate::web::parts::{self, agent, heading, task};
 use crate::web::visit::Visit;
 use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
@@ -45,7 +45,7 @@ fn results(found: &Found, visit: &Visit) -> Markup {
             ul.cards {
                 @for (named, excerpt) in &found.tasks.rows {
                     li.card {
-                        div.row { (task(named)) @if let Some(of) = named.status { (status(of)) } }
+                        div.row { (task(named)) (parts::named(named)) }
                         @if let Some(excerpt) = excerpt { p.note { (excerpt) } }
                     }
                 }

@@ -14,8 +14,8 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::message::Message;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::Timestamp;
-use crate::view::{Board, Detail, Latest, Named};
-use crate::web::parts::{clock, heading, status, task_href, who};
+use crate::view::{Board, Detail, Latest, Named, Standing};
+use crate::web::parts::{clock, heading, stands, task_href, who};
 use crate::web::visit::Visit;
 use crate::web::{Layout, Page, Place, Renewed, Section, shell};
 
@@ -101,6 +101,11 @@ impl Sheet {
         self.detail.now
     }
 
+    /// A task that is no longer on the board has its last status.
+    fn stands(&self) -> Standing {
+        self.detail.standing.clone().unwrap_or(Standing::Is(self.task.status))
+    }
+
     /// What people call the tasks that this one depends on.
     fn dependencies(&self) -> Vec<String> {
         let name = |id: &TaskId| {
@@ -124,8 +129,7 @@ fn intro(sheet: &Sheet, visit: &Visit) -> Markup {
             }
             h1 #title { span.number { (sheet.name()) } " " (task.headline()) }
             p.status {
-                strong { (status(task.status)) }
-                @if sheet.detail.ready { span { "ready to be claimed" } }
+                strong { (stands(&sheet.stands())) }
                 @if let Some(by) = &task.claimed_by { span { "by " (who(by, visit)) } }
                 @if let Some(at) = task.completed_at.or(task.claimed_at) { span { "since " (clock(at, sheet.now())) } }
                 @if let Some(at) = task.not_before.filter(|at| *at > sheet.now()) { span { "not before " (clock(at, sheet.now())) } }

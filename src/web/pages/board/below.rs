@@ -35,7 +35,7 @@ fn folded(group: &Group) -> Markup {
                 }
                 ul {
                     @if group.behind.is_stuck() {
-                        @for named in &group.by { li { (task(named)) @if let Some(of) = named.status { (parts::status(of)) } } }
+                        @for named in &group.by { li { (task(named)) (parts::named(named)) } }
                     }
                     @for named in &group.first { li { (task(named)) } }
                     @if group.tasks > group.first.len() { li.note { (group.tasks - group.first.len()) " more" } }

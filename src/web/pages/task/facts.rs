@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::Sheet;
 use crate::state::task::Task;
 use crate::view::Named;
-use crate::web::parts::{Act, clock, heading, needed, opened, part, status, task_href};
+use crate::web::parts::{self, Act, clock, heading, needed, opened, part, task_href};
 use crate::web::visit::Visit;
 
 /// Most tasks of a list that are shown.
@@ -104,7 +104,7 @@ fn list(tasks: &[Named]) -> Markup {
 }
 
 fn entry(named: &Named) -> Markup {
-    html! { (link(named)) @if let Some(of) = named.status { " " (status(of)) } }
+    html! { (link(named)) (parts::named(named)) }
 }
 
 fn more(tasks: &[Named]) -> Markup {
