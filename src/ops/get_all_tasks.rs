@@ -65,9 +65,8 @@ impl From<&Brief> for Named {
     }
 }
 
-/// Bytes of a title in one line, and tasks named there.
+/// Bytes of a title in one line.
 const TITLE_SHOWN: usize = 100;
-const BLOCKERS_SHOWN: usize = 3;
 
 impl Operation for GetAllTasks {
     const NAME: &'static str = "get_all_tasks";
@@ -155,23 +154,25 @@ fn listed(task: &Task, reader: Reader) -> Task {
 fn brief(task: &Task, state: &State) -> Brief {
     let title = task.headline();
     let is_open = task.status == TaskStatus::Available;
-    let is_ready = is_open && state.is_ready(&task.id);
-    let waits = is_open && !is_ready && !state.is_blocked(task) && !state.is_parent(&task.id);
+    let standing = Standing::of(state, task);
     Brief {
         id: task.id.clone(),
         number: task.number,
         path: task.path.clone(),
         title: shortened(title, TITLE_SHOWN),
         status: task.status,
-        ready: is_ready,
+        ready: standing == Standing::Ready,
         parts: Parts::of(task, state).map(|parts| parts.status),
         blocked_by: state
             .waits_for(task)
             .filter(|_| is_open)
-            .take(BLOCKERS_SHOWN)
+            .take(Standing::NAMED)
             .cloned()
             .collect(),
-        until: task.not_before.filter(|_| waits),
+        until: match standing {
+            Standing::Waiting(until) => Some(until),
+            _ => None,
+        },
         agent: task.claimed_by.clone().filter(|_| task.status.is_held()),
         priority: task.priority,
     }

@@ -9,9 +9,6 @@ use crate::state::id::TaskId;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::Timestamp;
 
-/// Most tasks that are named of those which a task waits for.
-const BLOCKERS_SHOWN: usize = 3;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     Ready,
@@ -29,12 +26,15 @@ pub enum Standing {
 pub struct Numbers(HashMap<TaskId, u64>);
 
 impl Standing {
+    /// Most tasks that are named of those which a task waits for.
+    pub const NAMED: usize = 3;
+
     pub fn of(state: &State, task: &Task) -> Self {
         match task.status {
             TaskStatus::Available if state.is_parent(&task.id) => Self::Open,
             TaskStatus::Available if state.is_ready(&task.id) => Self::Ready,
             TaskStatus::Available if state.is_blocked(task) => {
-                Self::Blocked(state.waits_for(task).take(BLOCKERS_SHOWN).cloned().collect())
+                Self::Blocked(state.waits_for(task).take(Self::NAMED).cloned().collect())
             }
             TaskStatus::Available => task.not_before.map_or(Self::Open, Self::Waiting),
             status => Self::Is(status),
