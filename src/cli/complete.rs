@@ -56,8 +56,8 @@ fn as_person(task: &Named, error: anyhow::Error) -> anyhow::Error {
     }
     let number = task.short();
     let told = format!(
-        "nobody works on {task}: `callboard claim {number}` takes it, `callboard cancel {number}` \
-         drops it"
+        "nobody works on {task}: take it with `callboard claim {number}`, or drop it with \
+         `callboard cancel {number}`"
     );
     error.context(InNumbers(told))
 }

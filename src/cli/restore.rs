@@ -128,7 +128,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is meant by a number that is no file: an event, or a task.
+/// How to restore the event or the task with this number, if there is no file of this name.
 fn meant_by_number(session: &Session, file: &Path) -> Option<String> {
     let given = file.to_str()?.trim_start_matches('#');
     let number: u64 = given.parse().ok()?;

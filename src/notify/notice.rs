@@ -90,8 +90,8 @@ struct Told {
     command: String,
 }
 
-/// The notice of an event for the person `me`; none if it asks for nobody. `state` is the present
-/// one, for titles.
+/// The notice of an event for the person `me`; `None` if the event concerns nobody. Titles are
+/// those of `state`, the present one.
 pub(crate) fn of(
     recorded: &Recorded,
     state: &State,

@@ -26,9 +26,8 @@ fn is_open(task: &Task) -> bool {
     task.status.is_unfinished() && !task.leaves_plan()
 }
 
-/// Whether `part` was created while an agent had `task`. It is taken in today, and was left beside
-/// by earlier versions; what came while nobody had the task, which was over, is no part of it, even
-/// if it is open again.
+/// Whether `part` was created while an agent held `task`. Today it becomes a part of `task`; earlier
+/// versions left it beside. What was created while nobody held `task` does not belong to it.
 fn came_beside(part: &Task, task: &Task) -> bool {
     task.attempts.iter().any(|one| {
         one.claimed_at <= part.created_at && one.ended_at.is_none_or(|end| part.created_at < end)

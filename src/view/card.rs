@@ -26,7 +26,7 @@ pub struct Named {
     /// None if there is no such task
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskStatus>,
-    /// How it stands, if it was looked up by itself for a page
+    /// How it stands; only pages that look the task up have this
     #[serde(skip)]
     pub standing: Option<Standing>,
 }
@@ -113,14 +113,12 @@ impl Named {
     /// The task of this id, whether it is live, retired or not there.
     pub fn find(state: &State, id: &TaskId) -> Self {
         match state.task(id) {
-            Some(task) => Self::standing(state, task),
+            Some(task) => Self {
+                standing: Some(Standing::of(state, task)),
+                ..Self::of(state.number_of(id), task)
+            },
             None => Self::gone(id, state.status_of(id)),
         }
-    }
-
-    fn standing(state: &State, task: &Task) -> Self {
-        let standing = Some(Standing::of(state, task));
-        Self { standing, ..Self::of(state.number_of(&task.id), task) }
     }
 
     pub(super) fn gone(id: &TaskId, status: Option<TaskStatus>) -> Self {

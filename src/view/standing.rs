@@ -16,7 +16,7 @@ pub enum Standing {
     Blocked(Vec<TaskId>),
     /// For its time.
     Waiting(Timestamp),
-    /// It is no work of its own: it has parts, none of which is begun, or belongs to a workflow.
+    /// Neither ready nor waiting: it has parts, none of which is begun.
     Open,
     Is(TaskStatus),
 }
@@ -31,13 +31,15 @@ impl Standing {
 
     pub fn of(state: &State, task: &Task) -> Self {
         match task.status {
-            TaskStatus::Available if state.is_parent(&task.id) => Self::Open,
-            TaskStatus::Available if state.is_ready(&task.id) => Self::Ready,
-            TaskStatus::Available if state.is_blocked(task) => {
-                Self::Blocked(state.waits_for(task).take(Self::NAMED).cloned().collect())
-            }
-            TaskStatus::Available => task.not_before.map_or(Self::Open, Self::Waiting),
-            status => Self::Is(status),
+            TaskStatus::Available if state.is_parent(&task.id) => return Self::Open,
+            TaskStatus::Available if state.is_ready(&task.id) => return Self::Ready,
+            TaskStatus::Available => {}
+            status => return Self::Is(status),
+        }
+        let by: Vec<_> = state.waits_for(task).take(Self::NAMED).cloned().collect();
+        match task.not_before {
+            _ if !by.is_empty() => Self::Blocked(by),
+            until => until.map_or(Self::Open, Self::Waiting),
         }
     }
 

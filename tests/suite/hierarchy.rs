@@ -195,3 +195,24 @@ fn an_agent_that_divides_its_task_is_offered_the_first_part_next() {
     worker.ok("complete_task", part);
     assert_eq!(worker.ok("claim_task", json!({"agent_id": "ada"}))["task"]["id"], "P1.M2");
 }
+
+#[test]
+fn a_retried_task_is_completed_beside_what_came_below_it_while_it_had_failed() {
+    let board = Board::new();
+    let mut worker = board.mcp();
+    worker.register("ada");
+    board.cli_ok("create_task", json!({"id": "whole", "description": "d", "path": "P1"}));
+    let whole = json!({"agent_id": "ada", "task_id": "whole"});
+    worker.ok("claim_task", whole.clone());
+    let failed = json!({"agent_id": "ada", "task_id": "whole", "error": "x", "retryable": false});
+    worker.ok("fail_task", failed);
+    board.cli_ok("create_task", json!({"id": "other", "description": "d", "path": "P1.M1"}));
+    board.cli_ok("retry_task", json!({"task_id": "whole"}));
+    worker.ok("claim_task", whole);
+    let made = json!({"agent_id": "ada", "task_id": "whole", "output": "made"});
+    worker.ok("complete_task", made);
+    assert_eq!(board.task("whole")["status"], "done");
+    assert_eq!(board.task("other")["status"], "available");
+    drop(worker);
+    board.assert_file_is_the_replay();
+}

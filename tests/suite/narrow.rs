@@ -97,10 +97,14 @@ fn faults(text: &str, columns: usize, wide: &str) -> Vec<String> {
     over.chain(broken.map(|word| format!("broken: {word:?}"))).collect()
 }
 
+fn has_script() -> bool {
+    let error = Command::new("script").arg("--version").output().err();
+    available("script", error.map(|error| error.to_string()).as_deref())
+}
+
 #[test]
 fn no_line_runs_over_a_narrow_terminal_and_no_word_is_broken() {
-    let script = Command::new("script").arg("--version").output().err();
-    if !available("script", script.map(|error| error.to_string()).as_deref()) {
+    if !has_script() {
         return;
     }
     let home = lively();
@@ -121,8 +125,7 @@ fn no_line_runs_over_a_narrow_terminal_and_no_word_is_broken() {
 
 #[test]
 fn no_event_that_is_watched_runs_over_a_narrow_terminal() {
-    let script = Command::new("script").arg("--version").output().err();
-    if !available("script", script.map(|error| error.to_string()).as_deref()) {
+    if !has_script() {
         return;
     }
     let home = lively();

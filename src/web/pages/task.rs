@@ -101,7 +101,7 @@ impl Sheet {
         self.detail.now
     }
 
-    /// A task that is no longer on the board has its last status.
+    /// How the task stands, or how it ended if it has left the board.
     fn stands(&self) -> Standing {
         self.detail.standing.clone().unwrap_or(Standing::Is(self.task.status))
     }

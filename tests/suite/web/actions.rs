@@ -410,3 +410,20 @@ fn roles_keep_what_they_may_do() {
     assert_eq!(server.ask(&without_origin).status, 403);
     assert_eq!(board.task("t1")["status"], "cancelled");
 }
+
+#[test]
+fn pages_say_which_open_task_is_ready_and_which_is_blocked() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "first", "description": "d"}));
+    board.cli_ok(
+        "create_task",
+        json!({"id": "second", "description": "d", "dependencies": ["first"]}),
+    );
+    let server = Server::on(&board);
+    let browser = Browser::logged_in(&server);
+    for path in ["/tasks", "/plan", "/graph", "/tasks/first", "/tasks/second"] {
+        let page = browser.get(path).text();
+        assert!(page.contains(">ready<") && page.contains(">blocked<"), "{path}: {page}");
+        assert!(!page.contains(">open<") && !page.contains(">available<"), "{path}: {page}");
+    }
+}
