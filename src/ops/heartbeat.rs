@@ -49,6 +49,8 @@ impl Operation for Heartbeat {
         "Say that you are alive, with a note, at milestones of long work.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
+    const OF_WORKERS: Option<&'static [&'static str]> =
+        Some(&["agent_id", "task_id", "note", "project_dir"]);
     const AGENT: AgentArgument = AgentArgument::Required;
     type Params = Params;
     type Reply = Reply;
@@ -114,6 +116,7 @@ fn moved(params: &Params, agent: &Agent) -> Result<Option<Event>, Refusal> {
         capabilities: BTreeSet::clone(&agent.capabilities),
         tags: BTreeSet::clone(&agent.tags),
         properties,
+        metadata: None,
         max_concurrent: agent.max_concurrent,
         takeover: false,
     }))

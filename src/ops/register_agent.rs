@@ -1,8 +1,9 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::claim_task::shortened;
 use super::held::{Held, Lost, held, lost};
@@ -35,6 +36,10 @@ pub struct Params {
     pub tags: Option<Vec<String>>,
     /// Of your machine
     pub properties: Option<Properties>,
+    // What else it says of itself, for people. Not shown, as arguments that are not known come here.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(extend("deprecated" = true))]
+    pub metadata: Map<String, Value>,
     pub max_concurrent: Option<u32>,
     /// Take the id from another process
     #[serde(default)]
@@ -152,6 +157,7 @@ impl Operation for RegisterAgent {
                 params.properties.as_ref(),
                 stays(Clearable::Properties).map(|known| known.properties.as_ref()),
             )?,
+            metadata: metadata(params, state.agent(agent), known.is_some())?,
             max_concurrent: max_concurrent.max(1),
             takeover: params.takeover,
         };
@@ -297,6 +303,18 @@ fn properties(
     Ok(given.or(known).cloned().unwrap_or_default())
 }
 
+/// What is to be kept of what the agent says of itself. Nothing stays of an agent that had the id
+/// before, if `stays` is false.
+fn metadata(
+    params: &Params,
+    before: Option<&Arc<Agent>>,
+    stays: bool,
+) -> Result<Option<Map<String, Value>>, Refusal> {
+    let given = input::checked_metadata(params.metadata.clone())?;
+    let is_left = !stays && before.is_some_and(|before| !before.metadata.is_empty());
+    Ok((!given.is_empty() || is_left).then_some(given))
+}
+
 fn reserved(agent: &AgentId) -> Refusal {
     Refusal::ReservedId { agent: agent.clone() }
 }
@@ -320,6 +338,7 @@ pub fn unasked(agent: &AgentId) -> Event {
         capabilities: BTreeSet::new(),
         tags: BTreeSet::new(),
         properties: Properties::default(),
+        metadata: None,
         max_concurrent: 1,
         takeover: false,
     }

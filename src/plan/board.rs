@@ -192,6 +192,7 @@ impl Agent {
             current_tasks: Vec::new(),
             capabilities: set(self.capabilities),
             tags: set(self.tags),
+            metadata: Arc::default(),
             properties: Arc::new(Properties {
                 project_dir: self.project_dir,
                 ..Properties::default()

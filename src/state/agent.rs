@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::record::Record;
@@ -49,6 +50,9 @@ pub struct Agent {
     pub tags: Arc<BTreeSet<String>>,
     #[serde(default, skip_serializing_if = "Properties::is_empty")]
     pub properties: Arc<Properties>,
+    /// What else it said of itself when it registered
+    #[serde(default, skip_serializing_if = "is_without")]
+    pub metadata: Arc<Map<String, Value>>,
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub max_concurrent: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,6 +122,10 @@ impl WaitReason {
     }
 }
 
+fn is_without(metadata: &Arc<Map<String, Value>>) -> bool {
+    metadata.is_empty()
+}
+
 fn is_empty(names: &BTreeSet<String>) -> bool {
     names.is_empty()
 }
@@ -144,6 +152,7 @@ impl Agent {
             capabilities: Arc::default(),
             tags: Arc::default(),
             properties: Arc::default(),
+            metadata: Arc::default(),
             max_concurrent: 1,
             registered_at: Some(at),
             present_through: BTreeSet::new(),

@@ -131,6 +131,7 @@ impl State {
                 capabilities,
                 tags,
                 properties,
+                metadata,
                 max_concurrent,
                 takeover,
             } => {
@@ -140,6 +141,9 @@ impl State {
                 agent.capabilities = Arc::new(capabilities.clone());
                 agent.tags = Arc::new(tags.clone());
                 agent.properties = Arc::new(properties.clone());
+                if let Some(metadata) = metadata {
+                    agent.metadata = Arc::new(metadata.clone());
+                }
                 agent.max_concurrent = *max_concurrent;
                 agent.last_heartbeat = at;
                 if *takeover {

@@ -135,6 +135,9 @@ pub enum Event {
         tags: BTreeSet<String>,
         #[serde(default, skip_serializing_if = "Properties::is_empty")]
         properties: Properties,
+        /// What else it said of itself; left out, that stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Map<String, Value>>,
         max_concurrent: u32,
         /// Ends the agent's presence in other processes: this process has taken the id over.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

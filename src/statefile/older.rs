@@ -312,6 +312,7 @@ fn agent(id: &str, old: &OldAgent, notes: &mut Vec<String>) -> Agent {
         capabilities: Default::default(),
         tags: Default::default(),
         properties: Arc::default(),
+        metadata: Arc::default(),
         max_concurrent: 1,
         registered_at: None,
         runner: None,

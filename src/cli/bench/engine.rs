@@ -91,6 +91,7 @@ pub(super) fn state_of(tasks: usize) -> anyhow::Result<State> {
             capabilities: capabilities.iter().map(|&capability| capability.to_owned()).collect(),
             tags: Default::default(),
             properties: Properties::default(),
+            metadata: None,
             max_concurrent: 1,
             takeover: false,
         })?;

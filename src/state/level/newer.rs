@@ -111,6 +111,8 @@ pub const NEWER: &[Newer] = &[
     Newer::new("command_undone", "reviews", 5),
     Newer::new("message_sent", "message.person", 5),
     Newer::new("state", "messages.person", 5),
+    Newer::new("agent_registered", "metadata", 6),
+    Newer::new("state", "agents.*.metadata", 6),
 ];
 
 /// Level of builds that keep the text of an imported plan.
