@@ -28,6 +28,7 @@ use rmcp::transport::streamable_http_server::session::{
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::accept::{self, Accepted};
@@ -327,6 +328,13 @@ fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Box<Respo
     let method = body.and_then(method).unwrap_or_default();
     check_accepted(request, &method)?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept::BOTH));
+    if method == "tools/call" && body.is_some_and(lacks_names) {
+        let mut message: Value =
+            serde_json::from_slice(body.unwrap_or_default()).unwrap_or_default();
+        if opening::name_arguments(&mut message) {
+            replace_body(request, &message);
+        }
+    }
     if method != "initialize" {
         return Ok(false);
     }
@@ -338,8 +346,7 @@ fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Box<Respo
     match opening::complete(&mut message) {
         Ok(false) => {}
         Ok(true) => {
-            request.headers_mut().remove(CONTENT_LENGTH);
-            *request.body_mut() = Body::from(message.to_string());
+            replace_body(request, &message);
         }
         Err(why) => {
             let id = RequestId::deserialize(&message["id"]).ok();
@@ -351,6 +358,28 @@ fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Box<Respo
         }
     }
     Ok(true)
+}
+
+fn replace_body(request: &mut Request, message: &Value) {
+    request.headers_mut().remove(CONTENT_LENGTH);
+    *request.body_mut() = Body::from(message.to_string());
+}
+
+/// Whether the arguments of a tool call are no object.
+fn lacks_names(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        params: Params<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        arguments: Option<&'a RawValue>,
+    }
+    let message = serde_json::from_slice::<Message>(body).ok();
+    let arguments = message.and_then(|message| message.params.arguments);
+    arguments.is_some_and(|arguments| arguments.get().starts_with(['"', '[']))
 }
 
 /// Checks that the client accepts the kind of answer that it will get.

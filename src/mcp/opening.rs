@@ -4,11 +4,33 @@
 use rmcp::model::InitializeRequestParams;
 use serde_json::{Map, Value, json};
 
+use crate::strict;
+
 const METHOD: &str = "initialize";
 /// The revision that a refusal shows as an example.
 const EXAMPLE: &str = "2025-11-25";
 /// Where a message of 2026-07-28 or later names its revision.
 const OWN_REVISION: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
+
+/// Puts an object in place of the arguments of a tool call that came as the text of one, or as an
+/// empty list for none. Returns whether the message was changed.
+pub(super) fn name_arguments(message: &mut Value) -> bool {
+    if message["method"] != "tools/call" {
+        return false;
+    }
+    let Some(arguments) = message.pointer_mut("/params/arguments") else { return false };
+    let named = match arguments {
+        Value::Array(items) if items.is_empty() => Some(json!({})),
+        Value::String(text) if text.trim().is_empty() => Some(json!({})),
+        Value::String(text) if strict::check(text.as_bytes()).is_ok() => {
+            serde_json::from_str(text).ok().filter(Value::is_object)
+        }
+        _ => None,
+    };
+    let is_changed = named.is_some();
+    named.into_iter().for_each(|named| *arguments = named);
+    is_changed
+}
 
 /// Fills in what the message may leave out, if it is an `initialize` request. Returns whether it
 /// was changed.

@@ -267,6 +267,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
             "batches are not accepted; send one message per line".into(),
         )));
     }
+    opening::name_arguments(&mut value);
     if let Some(call) = tool_call(&value) {
         return Some(Ok(call));
     }
