@@ -197,9 +197,14 @@ impl ServerHandler for Server {
 
     async fn call_tool(
         &self,
-        call: CallToolRequestParams,
+        mut call: CallToolRequestParams,
         request: Request,
     ) -> Answer<CallToolResponse> {
+        if let Some(entry) = ops::find(&call.name)
+            && let Ok(plain) = ops::unwrapped(entry, call.arguments.clone().into())
+        {
+            call.arguments = Some(plain);
+        }
         let agent = call.arguments.as_ref().and_then(|given| given.get("agent_id")?.as_str());
         // Only a valid id may get into a command.
         let agent = agent.and_then(|id| AgentId::checked(id).ok());
@@ -217,7 +222,7 @@ impl ServerHandler for Server {
         match self.call(&call.name, arguments, &request).await? {
             Ok(reply) => Ok(CallToolResult::structured(reply).into()),
             Err(CallError::UnknownOperation(name)) => {
-                let text = no_tool(&name);
+                let text = ops::no_operation("tool", &name);
                 Err(ErrorData::invalid_params(
                     self.listener(agent.as_ref()).reworded(&text).into_owned(),
                     None,
@@ -342,22 +347,6 @@ impl ServerHandler for Server {
             format!("there is no method `{method}`"),
             None,
         ))
-    }
-}
-
-/// Names the tools that may have been meant.
-fn no_tool(given: &str) -> String {
-    const SHORTEST: usize = 3;
-    let given: String =
-        given.chars().filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c)).collect();
-    // Clients put the server's name before the tool's.
-    let own = given.rsplit("__").next().unwrap_or(&given);
-    let names = || ops::all().iter().map(|entry| entry.name);
-    let like = names().filter(|name| own.len() >= SHORTEST && name.contains(own)).take(3);
-    let close: Vec<_> = ops::near(own, names()).map_or_else(|| like.collect(), |near| vec![near]);
-    match close.as_slice() {
-        [] => format!("there is no tool `{given}`; tools/list has those there are"),
-        close => format!("there is no tool `{given}`; did you mean {}?", close.join(" or ")),
     }
 }
 

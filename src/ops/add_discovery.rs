@@ -38,6 +38,8 @@ impl Operation for AddDiscovery {
     const DESCRIPTION: &'static str = "Share something that other agents should know.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Worker;
+    const OF_WORKERS: Option<&'static [&'static str]> =
+        Some(&["agent_id", "content", "tags", "task_id", "files", "supersedes"]);
     const AGENT: AgentArgument = AgentArgument::Required;
     type Params = Params;
     type Reply = Reply;

@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Annotations, Call, Operation, Prepared, Steps, Toolset, WRITE, all, find, near};
+use super::{Annotations, Call, Operation, Prepared, Steps, Toolset, WRITE, find, no_operation};
 use crate::state::limit;
 use crate::state::refusal::{BatchError, Refusal};
 use crate::state::{Created, State};
@@ -121,12 +121,9 @@ fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {
 }
 
 fn unknown(item: &Item) -> Refusal {
-    let name = name(item);
-    let meant = near(&name, all().iter().map(|entry| entry.name));
-    let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
     Refusal::BadArgument {
         argument: "name".to_owned(),
-        wanted: format!("there is no operation `{name}`{meant}"),
+        wanted: no_operation("operation", &item.name),
     }
 }
 

@@ -62,6 +62,16 @@ impl Operation for CompleteTask {
     const DESCRIPTION: &'static str = "Finish your task with its result. Safe to repeat.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
+    const OF_WORKERS: Option<&'static [&'static str]> = Some(&[
+        "agent_id",
+        "task_id",
+        "output",
+        "files_modified",
+        "files_created",
+        "branch",
+        "commit",
+        "data",
+    ]);
     const AGENT: AgentArgument = AgentArgument::Required;
     const PLACED: bool = true;
     type Params = Params;

@@ -17,6 +17,8 @@ pub struct CreateTask;
 pub struct Reply {
     pub success: bool,
     pub task: Task,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 impl Operation for CreateTask {
@@ -37,13 +39,13 @@ impl Operation for CreateTask {
 
     fn decide(params: &TaskInput, state: &State, call: &Call) -> Decision {
         limit::TASKS.check(state.live_tasks() + 1)?;
-        let tasks = input::new_tasks(std::iter::once(params), state, call.seed, call.place)?;
+        let tasks = input::new_tasks(std::iter::once(params), state, call)?;
         state.check_new(&tasks)?;
         state.check_new_reviews(&tasks, call.policy)?;
         Ok(taken_in(tasks, state, call))
     }
 
-    fn reply(_: &TaskInput, state: &State, call: &Call) -> Result<Reply, Refusal> {
+    fn reply(params: &TaskInput, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let created = created_tasks(call);
         let id = created.first().ok_or(Refusal::Missing { what: "what the call created" })?;
         // The task may have retired by the time a call is repeated.
@@ -51,7 +53,9 @@ impl Operation for CreateTask {
             Some(task) => task.brief(),
             None => retired(id, state, call)?.brief(),
         };
-        Ok(Reply { success: true, task })
+        let refs: Vec<_> = input::refs(params).map(|name| format!("`{name}`")).collect();
+        let warning = format!("not its id, as numbers are the board's: {}", refs.join(", "));
+        Ok(Reply { success: true, task, warning: Some(warning).filter(|_| !refs.is_empty()) })
     }
 }
 

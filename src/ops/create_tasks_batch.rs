@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,12 +26,18 @@ pub struct Reply {
     pub success: bool,
     pub created: usize,
     pub task_ids: Vec<TaskId>,
+    /// Their numbers
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<u64>,
+    /// Ids of the tasks that were named in the call only, by `ref` or an id of digits
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refs: BTreeMap<String, TaskId>,
 }
 
 impl Operation for CreateTasksBatch {
     const NAME: &'static str = "create_tasks_batch";
     const DESCRIPTION: &'static str = "Add many tasks, all or none. Dependencies name tasks by \
-                                       id, or by place in the batch: #0 is the first.";
+                                       id, title or #number, and each other by id or title.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;
@@ -48,7 +56,7 @@ impl Operation for CreateTasksBatch {
         if params.tasks.iter().any(|task| task.idempotency_key.is_some()) {
             return Err(Refusal::KeyOfItem.into());
         }
-        let tasks = input::new_tasks(params.tasks.iter(), state, call.seed, call.place)?;
+        let tasks = input::new_tasks(params.tasks.iter(), state, call)?;
         state
             .check_new(&tasks)
             .map_err(|refusal| input::by_position(refusal, &params.tasks, &tasks))?;
@@ -56,8 +64,13 @@ impl Operation for CreateTasksBatch {
         Ok(taken_in(tasks, state, call))
     }
 
-    fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let task_ids = created_tasks(call);
-        Ok(Reply { success: true, created: task_ids.len(), task_ids })
+        let numbers = task_ids.iter().filter_map(|id| state.task(id)?.number).collect();
+        let named = params.tasks.iter().zip(&task_ids);
+        let refs = named
+            .flat_map(|(input, id)| input::refs(input).map(|name| (name.to_owned(), id.clone())));
+        let refs = refs.collect();
+        Ok(Reply { success: true, created: task_ids.len(), task_ids, numbers, refs })
     }
 }

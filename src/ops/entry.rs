@@ -21,7 +21,7 @@ pub struct Entry {
     params_schema: fn() -> Map<String, Value>,
     exact_schema: fn() -> Map<String, Value>,
     reply_schema: fn() -> Map<String, Value>,
-    prepare: fn(Value) -> Result<Box<dyn Prepared>, Refusal>,
+    prepare: fn(Value, Vec<String>) -> Result<Box<dyn Prepared>, Refusal>,
 }
 
 impl Entry {
@@ -89,7 +89,17 @@ impl Entry {
     }
 
     pub fn prepare(&self, arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
-        (self.prepare)(arguments)
+        self.prepare_joined(arguments, Vec::new())
+    }
+
+    /// Prepares arguments of which some lists, by their JSON pointers, came as one text with
+    /// commas.
+    pub(super) fn prepare_joined(
+        &self,
+        arguments: Value,
+        joined: Vec<String>,
+    ) -> Result<Box<dyn Prepared>, Refusal> {
+        (self.prepare)(arguments, joined)
     }
 }
 

@@ -1,10 +1,11 @@
 //! One call against the state: identity, renewal of leases, decision, events, reply. Pure; the
 //! writer makes it durable.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::claim_task::shortened;
 use super::identity::{free_slot, identify, is_ours};
+use super::prepared::WithIds;
 use super::{
     AgentArgument, Call, DefaultAgent, Listener, Operation, Prepared, RegisterAgent, page,
 };
@@ -63,19 +64,32 @@ pub fn waits(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> bool
     {
         return false;
     }
-    match identify(state, prepared, &call) {
-        Ok(actor) => {
-            call.actor = actor;
-            prepared.waits(state, &call)
-        }
-        Err(_) => false,
-    }
+    let Ok(actor) = identify(state, prepared, &call) else { return false };
+    call.actor = actor;
+    let with_ids = prepared.with_ids(state, &call).map(|found| found.unwrap_or_default().prepared);
+    with_ids.is_ok_and(|with_ids| with_ids.as_deref().unwrap_or(prepared).waits(state, &call))
 }
 
-/// Checks whether the caller may have the archive work of this call done.
-pub fn admit(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> Result<(), Refusal> {
+/// Checks whether the caller may have the archive work of this call done. Returns the call by which
+/// to do it, if that is another: one in which tasks go by their ids.
+pub fn admit(
+    state: &State,
+    prepared: &dyn Prepared,
+    mut call: Call<'_>,
+) -> Result<Option<Box<dyn Prepared>>, Refusal> {
     call.actor = identify(state, prepared, &call)?;
-    prepared.admit(state, &call)
+    let with_ids = prepared.with_ids(state, &call)?.unwrap_or_default().prepared;
+    with_ids.as_deref().unwrap_or(prepared).admit(state, &call)?;
+    Ok(with_ids)
+}
+
+/// Adds a warning to a reply, behind those that it has.
+pub fn add_warning(reply: &mut Map<String, Value>, warning: &str) {
+    let all = match reply.get("warning").and_then(Value::as_str) {
+        Some(before) => format!("{before}; {warning}"),
+        None => warning.to_owned(),
+    };
+    reply.insert("warning".to_owned(), Value::from(all));
 }
 
 struct Run<'s, 'c> {
@@ -97,6 +111,11 @@ impl Run<'_, '_> {
             Ok(key) => self.key = key,
             Err(refusal) => return Ok(Err(refusal)),
         }
+        let WithIds { prepared: with_ids, said } = match prepared.with_ids(self.state, &self.call) {
+            Ok(found) => found.unwrap_or_default(),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let prepared = with_ids.as_deref().unwrap_or(prepared);
         if let Err(refusal) = self.renew(prepared)? {
             return Ok(Err(refusal));
         }
@@ -108,6 +127,7 @@ impl Run<'_, '_> {
         } else {
             self.decide(prepared)?
         };
+        let answer = answer.map(|reply| warned(reply, said));
         Ok(answer.map(|value| self.readable(value, prepared.rest())).map(|mut reply| {
             if prepared.redacted() > 0
                 && let Some(fields) = reply.as_object_mut()
@@ -214,10 +234,7 @@ impl Run<'_, '_> {
             let answer = match identify(self.state, step.as_ref(), &self.call) {
                 Ok(actor) => {
                     self.act_as(actor);
-                    match self.renew(step.as_ref())? {
-                        Ok(()) => self.single(step.as_ref())?,
-                        Err(refusal) => Err(refusal),
-                    }
+                    self.step(step.as_ref())?
                 }
                 Err(refusal) => Err(refusal),
             };
@@ -242,6 +259,18 @@ impl Run<'_, '_> {
             reply["results"] = Value::from(results);
             reply
         }))
+    }
+
+    fn step(&mut self, step: &dyn Prepared) -> Result<Answer, ApplyError> {
+        let WithIds { prepared, said } = match step.with_ids(self.state, &self.call) {
+            Ok(found) => found.unwrap_or_default(),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let step = prepared.as_deref().unwrap_or(step);
+        match self.renew(step)? {
+            Ok(()) => Ok(self.single(step)?.map(|reply| warned(reply, said))),
+            Err(refusal) => Ok(Err(refusal)),
+        }
     }
 
     fn record(&mut self, event: Event) -> Result<(), ApplyError> {
@@ -445,6 +474,13 @@ impl Run<'_, '_> {
         }
         reply
     }
+}
+
+fn warned(mut reply: Value, said: Option<String>) -> Value {
+    if let (Some(fields), Some(said)) = (reply.as_object_mut(), said) {
+        add_warning(fields, &said);
+    }
+    reply
 }
 
 fn digest(params: &Value) -> String {

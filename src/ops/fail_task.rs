@@ -56,6 +56,8 @@ impl Operation for FailTask {
         "Give your task up with the error. It is tried again while attempts remain, unless final.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Worker;
+    const OF_WORKERS: Option<&'static [&'static str]> =
+        Some(&["agent_id", "task_id", "error", "final", "category"]);
     const AGENT: AgentArgument = AgentArgument::Required;
     type Params = Params;
     type Reply = Reply;

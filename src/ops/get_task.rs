@@ -82,6 +82,7 @@ impl Operation for GetTask {
     const DESCRIPTION: &'static str = "One task whole, with its attempts.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Worker;
+    const OF_WORKERS: Option<&'static [&'static str]> = Some(&["task_id"]);
     type Params = Params;
     type Reply = Reply;
 

@@ -66,6 +66,7 @@ pub mod list_runs;
 pub mod list_sessions;
 pub mod list_snapshots;
 pub mod load_bundle;
+mod naming;
 mod operation;
 mod page;
 mod parts;
@@ -133,7 +134,7 @@ pub use diff_plans::DiffPlans;
 pub use diff_snapshots::DiffSnapshots;
 pub use entry::{Entry, schema_of, schema_of_written};
 #[doc(hidden)]
-pub use execute::{Executed, admit, execute, waits};
+pub use execute::{Executed, add_warning, admit, execute, waits};
 pub use explain_task::ExplainTask;
 pub use export_plan::ExportPlan;
 pub use fail_task::FailTask;
@@ -202,9 +203,9 @@ pub use stop_agent::StopAgent;
 pub use stop_run::StopRun;
 pub use task_filter::{SORTS, Sort};
 pub(crate) use typed::{Typed, typed};
-pub(crate) use understand::near;
 #[doc(hidden)]
 pub use understand::{Understood, understand};
+pub(crate) use understand::{no_operation, unwrapped};
 pub use undo::Undo;
 pub use update_run::UpdateRun;
 pub use update_task::UpdateTask;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::archive::{Archive, Fetched};
 use super::call::Call;
+use super::naming::Open;
 use super::operation::{AgentArgument, Annotations, Decision, Operation, Steps};
 use super::reader::Reader;
 use super::schema;
@@ -41,11 +42,22 @@ pub trait Prepared: Send + Sync {
     fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal>;
     fn decide(&self, state: &State, call: &Call) -> Decision;
     fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal>;
+    /// The same call with the ids of tasks instead of their other names; none if it has only ids.
+    fn with_ids(&self, state: &State, call: &Call) -> Result<Option<WithIds>, Refusal>;
     fn delivered(&self, state: &State, call: &Call) -> Vec<Event>;
+}
+
+/// A call in which tasks go by their ids, if it is another, and what the reply says of that.
+#[derive(Default)]
+pub struct WithIds {
+    pub prepared: Option<Box<dyn Prepared>>,
+    pub said: Option<String>,
 }
 
 pub(super) struct Parsed<O: Operation> {
     params: O::Params,
+    /// What the state has to say about names in the arguments.
+    pub(super) open: Open,
     redacted: usize,
     /// Parsed with the call, so that it takes no time under the board's lock.
     steps: Result<Option<Steps>, Refusal>,
@@ -59,8 +71,13 @@ impl<O: Operation> Parsed<O> {
     }
 }
 
-pub(super) fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
-    Ok(Box::new(parse::<O>(arguments)?))
+/// Prepares a call. `joined` are the lists that came as one text with commas.
+pub(super) fn prepare<O: Operation>(
+    arguments: Value,
+    joined: Vec<String>,
+) -> Result<Box<dyn Prepared>, Refusal> {
+    let open = Open::of(O::NAME, &arguments, joined);
+    Ok(Box::new(Parsed { open, ..parse::<O>(arguments)? }))
 }
 
 /// A text as operations that record it receive it: without what is harmful or secret.
@@ -87,7 +104,10 @@ pub(super) fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal
         None => Err(error),
     });
     match parsed {
-        Ok(params) => Ok(Parsed { steps: O::steps(&params), params, redacted, reply: None }),
+        Ok(params) => {
+            let (steps, open) = (O::steps(&params), Open::default());
+            Ok(Parsed { steps, params, open, redacted, reply: None })
+        }
         Err(error) => Err(Refusal::BadArguments {
             operation: O::NAME,
             argument: Some(error.path().to_string()).filter(|path| path != "."),
@@ -210,6 +230,18 @@ impl<O: Operation> Prepared for Parsed<O> {
 
     fn decide(&self, state: &State, call: &Call) -> Decision {
         O::decide(&self.params, state, call)
+    }
+
+    fn with_ids(&self, state: &State, call: &Call) -> Result<Option<WithIds>, Refusal> {
+        if self.open.is_settled(state) {
+            return Ok(None);
+        }
+        let mut arguments = serde_json::to_value(&self.params).unwrap_or_default();
+        let said = self.open.settle(&mut arguments, state, call)?;
+        let parsed = parse::<O>(arguments)?;
+        let reply = self.reply.clone();
+        let prepared = Parsed { redacted: self.redacted, reply, ..parsed };
+        Ok(Some(WithIds { prepared: Some(Box::new(prepared)), said }))
     }
 
     fn delivered(&self, state: &State, call: &Call) -> Vec<Event> {

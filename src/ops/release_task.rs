@@ -35,6 +35,7 @@ impl Operation for ReleaseTask {
     const DESCRIPTION: &'static str = "Put a task back unfinished; it costs no attempt.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Worker;
+    const OF_WORKERS: Option<&'static [&'static str]> = Some(&["agent_id", "task_id", "reason"]);
     const AGENT: AgentArgument = AgentArgument::Optional;
     type Params = Params;
     type Reply = Reply;

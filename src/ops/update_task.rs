@@ -78,6 +78,7 @@ impl Operation for UpdateTask {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        params.check_changes()?;
         let id = TaskId::checked(&params.task_id)?;
         let task = state.known_task(&id)?;
         if state.leads(call.actor.as_ref(), "change another's task").is_err() {
@@ -106,6 +107,9 @@ impl Operation for UpdateTask {
         })
     }
 }
+
+/// Arguments that say who changes what.
+const OF_CALL: [&str; 2] = ["agent_id", "task_id"];
 
 /// Refuses an agent that does not lead to change the review that its task needs.
 fn check_review(params: &Params, task: &Task, state: &State, call: &Call) -> Result<(), Refusal> {
@@ -230,6 +234,16 @@ impl Params {
         } else {
             given.as_ref().map(Cow::Borrowed)
         }
+    }
+
+    /// Refuses a call that changes nothing, because another was meant.
+    fn check_changes(&self) -> Result<(), Refusal> {
+        let given = serde_json::to_value(self).unwrap_or_default();
+        let mut fields = given.as_object().into_iter().flatten();
+        if fields.any(|(name, value)| !OF_CALL.contains(&name.as_str()) && !value.is_null()) {
+            return Ok(());
+        }
+        Err(Refusal::NothingToChange)
     }
 
     fn check_cleared(&self) -> Result<(), Refusal> {

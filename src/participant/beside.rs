@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::caller::Caller;
 use super::error::CallError;
 use super::history::JournalHistory;
-use super::message::add_warning;
 use crate::journal::JournalError;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::{self, Call, History, Prepared, Vitals};
@@ -62,7 +61,7 @@ impl Snapshot {
         let executed = executed.map_err(|error| CallError::Failed(Arc::new(error.into())))?;
         let mut answer = executed.answer.map_err(CallError::Refused)?;
         if let (Some(report), Value::Object(reply)) = (&self.report, &mut answer) {
-            add_warning(reply, report);
+            ops::add_warning(reply, report);
         }
         Ok(answer)
     }

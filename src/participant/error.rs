@@ -11,6 +11,7 @@ use super::directory::DirectoryError;
 use super::holder::Holder;
 use crate::config::ConfigError;
 use crate::journal::JournalError;
+use crate::ops::no_operation;
 use crate::state::ApplyError;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -20,7 +21,7 @@ use crate::statefile::LoadError;
 /// Why a call has no reply.
 #[derive(Debug, Error)]
 pub enum CallError {
-    #[error("there is no operation `{0}`")]
+    #[error("{}", no_operation("operation", .0))]
     UnknownOperation(String),
     /// The caller can put it right.
     #[error("{0}")]

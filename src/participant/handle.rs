@@ -17,7 +17,7 @@ use super::beside::Snapshot;
 use super::caller::Caller;
 use super::error::{BoardError, CallError, overloaded};
 use super::feed::Feed;
-use super::message::{Answer, Message, Past, Queued, add_warning, send_surely};
+use super::message::{Answer, Message, Past, Queued, send_surely};
 use super::metrics::{self, Form, Metrics, Seen};
 use super::options::{Options, Stay};
 use super::whereabouts::{self, Site};
@@ -125,13 +125,10 @@ impl Handle {
         caller: &Caller,
         entered: Instant,
     ) -> Answer {
-        if !caller.reader.is_model() {
-            return self.make(entry, entry.prepare(arguments)?, caller, entered).await;
-        }
-        let Understood { prepared, warning } = ops::understand(entry, arguments)?;
+        let Understood { prepared, warning } = ops::understand(entry, arguments, caller.reader)?;
         let mut answer = self.make(entry, prepared, caller, entered).await;
         if let (Some(warning), Ok(Value::Object(reply))) = (warning, &mut answer) {
-            add_warning(reply, &warning);
+            ops::add_warning(reply, &warning);
         }
         answer
     }

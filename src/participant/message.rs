@@ -123,14 +123,6 @@ pub(super) fn send_surely(sender: &SyncSender<Message>, message: Message) {
     }
 }
 
-pub(super) fn add_warning(reply: &mut serde_json::Map<String, Value>, warning: &str) {
-    let all = match reply.get("warning").and_then(Value::as_str) {
-        Some(before) => format!("{before}; {warning}"),
-        None => warning.to_owned(),
-    };
-    reply.insert("warning".to_owned(), Value::from(all));
-}
-
 /// Sends `answer`; the caller may have gone.
 pub(super) fn answer_one(reply: oneshot::Sender<Answer>, answer: Answer) {
     drop(reply.send(answer));

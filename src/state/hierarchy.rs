@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::limit::PLAN_DEPTH;
 use super::task::TaskStatus;
 
-pub(super) const LEVELS: [&str; PLAN_DEPTH.max] = ["P", "M", "T", "S", "U"];
+/// Most tasks in each other.
+pub const DEEPEST: usize = PLAN_DEPTH.max;
+pub(super) const LEVELS: [&str; DEEPEST] = ["P", "M", "T", "S", "U"];
 
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

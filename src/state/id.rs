@@ -99,6 +99,11 @@ id!(
     TaskId,
     "task id"
 );
+/// Whether a task's name is of digits alone, as its number is. No new task gets such an id.
+pub fn is_number(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 id!(
     /// Id of an agent: chosen by it, or made up, such as `swift-otter`
     AgentId,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::hierarchy::{numbers, split_scope};
-use super::id::TaskId;
+use super::id::{AgentId, TaskId};
 use super::limit::{CANDIDATES, SHORTEST_PART};
 use super::refusal::Refusal;
 use super::task::{Named, Task};
@@ -15,29 +15,63 @@ use super::{Ordinal, State};
 const MADE: &str = "task-";
 
 impl State {
-    /// The task that `given` stands for. The first of these that leads to a task decides: the id,
-    /// the number, the path, the whole title; then beginning or end of the id, or beginning of the
-    /// title. Runs and retired tasks are known by id, and retired ones by number.
+    /// The task that a person means by `given`. The first of these that leads to a task decides:
+    /// the number, the id, the path, the whole title; then beginning or end of the id, or beginning
+    /// of the title. Runs and retired tasks are known by id, and retired ones by number.
     pub fn referred(&self, given: &str) -> Result<Named, Refusal> {
         let given = given.trim();
-        let id = TaskId::checked(given).ok();
-        if let Some(found) = id.as_ref().and_then(|id| self.of_id(id)) {
-            return Ok(found);
+        let numbered = number(given).and_then(|number| self.of_number(number));
+        match numbered.or_else(|| self.with_id(given)) {
+            Some(found) => Ok(found),
+            None => match self.named(given)? {
+                Some(found) => Ok(found),
+                None => self.only(given, self.partly(&given.to_lowercase())),
+            },
         }
-        if let Some(number) = number(given) {
-            return self.of_number(number).ok_or_else(|| unknown(given));
+    }
+
+    /// The task that a call of `actor` means by `given`: its id, number, path or whole title. What
+    /// is the id of one task and the number of another is refused, unless the actor holds the
+    /// former.
+    pub fn called(&self, given: &str, actor: Option<&AgentId>) -> Result<Named, Refusal> {
+        let given = given.trim();
+        let by_number = number(given).and_then(|number| self.of_number(number));
+        match (self.with_id(given), by_number) {
+            (Some(by_id), Some(by_number)) if by_id.id != by_number.id => {
+                let open = self.task(&by_id.id).and_then(|task| task.open_attempt());
+                if open.is_some_and(|open| actor == Some(&open.agent)) {
+                    return Ok(by_id);
+                }
+                let candidates = vec![by_number, by_id];
+                Err(Refusal::AmbiguousTask { given: shown(given), candidates, more: 0 })
+            }
+            (Some(found), _) | (None, Some(found)) => Ok(found),
+            (None, None) => self.named(given)?.ok_or_else(|| unknown(given)),
+        }
+    }
+
+    fn with_id(&self, given: &str) -> Option<Named> {
+        self.of_id(&TaskId::checked(given).ok()?)
+    }
+
+    /// The only task at the path or with the title `given`.
+    fn named(&self, given: &str) -> Result<Option<Named>, Refusal> {
+        if number(given).is_some() {
+            return Err(unknown(given));
         }
         if numbers(split_scope(given).1).is_some() {
             self.check_path_meant(given)?;
-            return self.only(given, self.at_path(given).collect());
+            return self.only(given, self.at_path(given).collect()).map(Some);
         }
         let whole = given.to_lowercase();
-        let called = self.tasks_of_queue().filter(|task| task.headline().to_lowercase() == whole);
-        let called: Vec<_> = called.collect();
-        if called.is_empty() {
-            self.only(given, self.partly(&whole))
-        } else {
-            self.only(given, called)
+        let called: Vec<_> =
+            self.tasks_of_queue().filter(|task| task.headline().to_lowercase() == whole).collect();
+        let exact: Vec<_> =
+            called.iter().filter(|task| task.headline() == given).copied().collect();
+        match (called.len(), exact.len()) {
+            (0, _) => Ok(None),
+            (_, 1) => self.only(given, exact).map(Some),
+            _ => self.only(given, called).map(Some),
         }
     }
 
@@ -102,6 +136,7 @@ fn number(given: &str) -> Option<u64> {
 fn unknown(given: &str) -> Refusal {
     match TaskId::checked(given) {
         Ok(task) => Refusal::UnknownTask { task },
+        Err(refusal) if given.is_empty() => refusal,
         Err(_) => Refusal::NoTaskCalled { given: shown(given) },
     }
 }

@@ -95,6 +95,23 @@ pub enum Refusal {
         more: usize,
     },
     #[error(
+        "`{number}` may be the board's task #{number} or a task of this call; write #{number}, or \
+         give the other an id or ref"
+    )]
+    #[serde(rename = "ambiguous_task")]
+    NumberInCall { number: String },
+    #[error("`{given}` names several tasks of this call; give each an id or ref of its own")]
+    #[serde(rename = "ambiguous_task")]
+    AmbiguousName { given: String },
+    #[error(
+        "nothing to change is given, such as title or priority; complete_task, fail_task, \
+         release_task, cancel_task and retry_task change a status"
+    )]
+    NothingToChange,
+    #[error("parent: {why}")]
+    #[serde(rename = "bad_arguments")]
+    BadParent { why: String },
+    #[error(
         "`{after}` has retired since, and so has its place in the list; begin again without after"
     )]
     CursorRetired { after: TaskId },
@@ -102,7 +119,7 @@ pub enum Refusal {
     TaskExists { task: TaskId },
     #[error(
         "task `{task}` depends on `{dependency}`, which does not exist; create it first, or name \
-         a task of the same batch by its id or position (#0 is the first)"
+         a task of the same call by its id, ref or title"
     )]
     UnknownDependency { task: TaskId, dependency: String },
     #[error("these dependencies form a cycle: {}; leave one of them out", cycle_text(cycle))]
@@ -661,7 +678,7 @@ fn instead(sound: &Option<SnapshotName>) -> String {
 
 fn where_else(task: &TaskId) -> String {
     match hierarchy::numbers(task.as_str()) {
-        Some(_) => "no one task is at that path; get_all_tasks lists those there are".to_owned(),
+        Some(_) => "no task is at that path; get_all_tasks lists those there are".to_owned(),
         None => "see get_all_tasks for those there are".to_owned(),
     }
 }

@@ -1,5 +1,6 @@
-//! What models pass as arguments over MCP is understood, or refused in a line that says what is
-//! wanted.
+//! What callers pass as arguments is understood, or refused in a line that says what is wanted.
 
+mod calls;
+mod forms;
 mod slips;
 mod wrong;

@@ -267,8 +267,7 @@ fn what_cannot_be_kept_is_refused_with_the_way_out() {
         ),
         ("refine_bundle", json!({"scope": "s", "text": "x"}), "nothing_to_refine", "bundle save"),
         ("refine_bundle", json!({"scope": "s"}), "empty", "text"),
-        ("list_bundles", json!({"limit": 5_000}), "over_limit", "1000"),
-        ("save_bundle", json!({"path": "/tmp/x"}), "scope_missing", "scope"),
+        ("save_bundle", json!({"path": "/tmp/x"}), "bad_arguments", "scope"),
     ] {
         let reply = agent.call(operation, arguments);
         assert_eq!(reply.code(), code, "{operation}: {}", reply.text);

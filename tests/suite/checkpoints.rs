@@ -634,7 +634,7 @@ fn an_artifact_that_cannot_be_is_refused() {
         (json!({"task_id": "t", "name": "../x", "text": "x"}), "bad_artifact_name"),
         (json!({"task_id": "t", "name": ".x", "text": "x"}), "bad_artifact_name"),
         (json!({"task_id": "none", "name": "x", "text": "x"}), "unknown_task"),
-        (json!({"task_id": "../t", "name": "x", "text": "x"}), "bad_id"),
+        (json!({"task_id": "../t", "name": "x", "text": "x"}), "unknown_task"),
         (json!({"task_id": "t", "name": "x"}), "text_or_path"),
         (
             json!({"task_id": "t", "name": "x", "text": "x", "path": "/etc/hostname"}),

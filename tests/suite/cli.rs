@@ -531,7 +531,7 @@ fn a_batch_is_added_whole_or_not_at_all() {
     add("[{").fails(USAGE, &["the batch is not JSON"]);
     add("7").fails(USAGE, &["neither"]);
     add("{}").fails(REFUSED, &["tasks"]);
-    let chain = json!({"tasks": [{"id": "a", "description": "a"}, {"id": "b", "description": "b", "dependencies": ["#0"]}]});
+    let chain = json!({"tasks": [{"id": "a", "description": "a"}, {"id": "b", "description": "b", "dependencies": ["a"]}]});
     std::fs::write(project.dir("project/plan.json"), chain.to_string()).expect("written");
     assert_eq!(project.says(&["add", "--batch", "plan.json", "--key", "plan"]), "a\nb\n");
     assert_eq!(project.says(&["add", "--batch", "plan.json", "--key", "plan"]), "a\nb\n");
@@ -758,8 +758,8 @@ fn what_agents_write_cannot_steer_a_terminal() {
     project.says(&["--agent", "w", "claim"]);
     project.says(&["--agent", "w", "heartbeat", "--note", evil]);
     let refused =
-        project.run(&["call", "create_task", &json!({"description": "x", evil: 1}).to_string()]);
-    refused.fails(REFUSED, &["create_task takes"]);
+        project.run(&["call", "cancel_task", &json!({"task_id": "a", evil: 1}).to_string()]);
+    refused.fails(REFUSED, &["it takes"]);
     project.says(&["pause", "--reason", evil]);
     let mut printed = vec![refused.err];
     for arguments in [&["tasks"][..], &["show", "a"], &["status"], &["agents"], &["doctor"]] {

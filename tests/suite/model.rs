@@ -1668,7 +1668,7 @@ fn performed(
             let first = model.tasks.len() - created(drafts.len());
             let input = |(position, draft): (usize, &Draft)| {
                 let on = draft.known(first + position).into_iter();
-                let on = on.map(|on| if on >= first { format!("#{}", on - first) } else { id(on) });
+                let on = on.map(id);
                 draft.input(first + position, on.collect())
             };
             (

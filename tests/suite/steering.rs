@@ -97,10 +97,42 @@ fn names_that_mean_several_tasks_or_none_are_refused() {
     let error: Value = serde_json::from_str(&refused.stderr).expect("JSON");
     assert_eq!(error["error"]["code"], "ambiguous_task");
     assert_eq!(error["error"]["candidates"][1]["number"], 2);
-    // An id that is a number is that task's.
-    says(&board, &["add", "seventh", "--id", "1"]);
-    contains(&says(&board, &["show", "1"]), &["#4 1", "seventh"]);
-    contains(&says(&board, &["show", "#1"]), &["#1 lexer-a"]);
+    // Numbers are the board's: digits are no id of a new task.
+    let added = run(&board, &["add", "seventh", "--id", "1"]);
+    assert!(added.stderr.contains("numbers are the board's"), "{}", added.stderr);
+    contains(&says(&board, &["show", "1"]), &["#1 lexer-a"]);
+    contains(&says(&board, &["show", "4"]), &["#4 task-", "seventh"]);
+}
+
+/// Boards of earlier versions have ids of digits, such as that of task 3 here.
+#[test]
+fn a_number_wins_over_the_id_of_another_task_and_it_is_said() {
+    let board = Board::new();
+    board.make_dir();
+    let task = |id: &str, title: &str| {
+        json!({"id": id, "description": title, "status": "available", "priority": 5, "claimed_by": null,
+        "dependencies": [], "context": null, "result": null, "created_at": "2026-01-01T00:00:00Z", "claimed_at": null, "completed_at": null})
+    };
+    let tasks = [task("a", "First"), task("b", "Second"), task("2", "Third")];
+    let old = json!({"master_plan": "", "goal": "g", "tasks": tasks, "agents": {}, "discoveries": [],
+        "created_at": "2026-01-01T00:00:00Z", "last_activity": "2026-01-01T00:00:00Z"});
+    std::fs::write(board.file("mcp-state.json"), old.to_string()).expect("written");
+    let cancelled = run(&board, &["cancel", "2", "--yes"]);
+    assert!(cancelled.status.success(), "{}", cancelled.stderr);
+    contains(&cancelled.stderr, &["`2` is the number of #2 Second", "the id `2` is #3 Third"]);
+    assert_eq!(
+        (&board.task("b")["status"], &board.task("2")["status"]),
+        (&json!("cancelled"), &json!("available"))
+    );
+    // An agent that names it so is asked which it means, unless it holds one of them.
+    let mut agent = board.mcp();
+    agent.register("w");
+    let refused = agent.call("get_task", json!({"task_id": "2"}));
+    assert!(refused.code() == "ambiguous_task" && refused.text.contains("#3"), "{}", refused.text);
+    let claimed = agent.ok("claim_task", json!({"agent_id": "w", "task_id": "#3"}));
+    assert_eq!(claimed["task"]["id"], "2");
+    agent.ok("complete_task", json!({"agent_id": "w", "task_id": "2", "output": "o"}));
+    assert_eq!(board.task("2")["status"], "done");
 }
 
 #[test]
@@ -456,7 +488,7 @@ fn every_remedy_can_be_typed() {
     fails(&board, &["edit", "2", "--priority", "1"], REFUSED, &["`callboard reset 2` begins it"]);
     fails(&board, &["assign", "2", "bob"], REFUSED, &["`callboard reset 2` begins it anew"]);
     fails(&board, &["approve", "1"], REFUSED, &["`callboard tasks --status review` lists"]);
-    fails(&board, &["show", "P7.M1"], REFUSED, &["no task `P7.M1`; no one task is at that path"]);
+    fails(&board, &["show", "P7.M1"], REFUSED, &["no task `P7.M1`; no task is at that path"]);
     let refused = run(&board, &["approve", "1", "3"]).stderr;
     assert!(!refused.contains("operations["), "{refused}");
 }

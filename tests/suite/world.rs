@@ -425,11 +425,7 @@ impl World {
         {
             fields.entry("agent_id").or_insert_with(|| Value::from(agent.as_str()));
         }
-        if self.reader.is_model() {
-            understand(entry, arguments).map(|understood| understood.prepared)
-        } else {
-            entry.prepare(arguments)
-        }
+        understand(entry, arguments, self.reader).map(|understood| understood.prepared)
     }
 
     fn with_call<T>(&mut self, seed: u64, operate: impl FnOnce(&mut State, Call) -> T) -> T {

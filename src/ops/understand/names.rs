@@ -2,105 +2,155 @@
 
 use strsim::damerau_levenshtein;
 
-use super::shape::Record;
+use super::shape::{Field, Record};
 
-/// Arguments that models know by other names.
-const SYNONYMS: [(&str, &str); 23] = [
-    ("depends_on", "dependencies"),
-    ("deps", "dependencies"),
-    ("blocked_by", "dependencies"),
-    ("summary", "output"),
-    ("result", "output"),
-    ("labels", "tags"),
-    ("timeout", "timeout_seconds"),
-    ("task", "task_id"),
-    ("id", "task_id"),
-    ("status", "status_filter"),
-    ("files", "context_files"),
-    ("message", "text"),
-    ("message", "content"),
-    ("message", "note"),
-    ("text", "content"),
-    ("content", "text"),
-    ("error_message", "error"),
-    ("retry", "retryable"),
-    ("permanent", "final"),
-    ("tool", "name"),
-    ("operation", "name"),
-    ("args", "arguments"),
-    ("params", "arguments"),
+/// Other names of arguments, and the arguments that they may mean, the likeliest first. Of those that the operation has,
+/// the first whose value fits is meant.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("id", "task_id run_id session_id workflow_id agent seq plan snapshot name"),
+    (
+        "task todo todo_id ticket ticket_id issue issue_id item_id job_id task_ref task_number",
+        "task_id",
+    ),
+    (
+        "title name task_name task_title",
+        "task_id title agent plan snapshot workflow_id goal agent_id",
+    ),
+    ("subject heading headline", "title"),
+    ("summary", "output title note text content description reason"),
+    ("desc description task_description", "description prompt content note reason"),
+    (
+        "body details instructions spec specification what objective",
+        "description prompt text content goal",
+    ),
+    ("prompt", "prompt description question"),
+    ("content", "content text description output note"),
+    ("text", "text content description question note"),
+    ("message msg", "text content note question output error comment reason"),
+    ("comment comments", "comment reason note text content"),
+    ("note notes", "note hints output comment reason text"),
+    ("reason why cause", "reason error comment note"),
+    ("error_message failure_reason exception", "error"),
+    ("feedback explanation", "comment reason"),
+    ("result results answer response outcome_text report", "output"),
+    ("question ask", "question text"),
+    ("choices answers", "options"),
+    ("finding insight learning discovery", "content"),
+    ("context guidance hint tips", "hints"),
+    ("progress status_message activity", "note"),
+    ("depends_on depends deps blocked_by prerequisites predecessors requires", "dependencies"),
+    ("parent_id parent_task parent_task_id part_of epic epic_id", "parent"),
+    ("reference temp_id", "ref"),
+    ("labels label tag", "tags"),
+    ("skills skill ability abilities capability", "capabilities"),
+    (
+        "files file paths path file_path file_paths filepath filename filenames patterns",
+        "files context_files files_modified",
+    ),
+    ("relevant_files related_files", "context_files"),
+    ("modified_files changed_files files_changed modified", "files_modified"),
+    ("created_files new_files files_added created", "files_created"),
+    ("reservation reservation_id reservation_ids", "reservations"),
+    ("status state", "status_filter statuses status note"),
+    ("status_filter", "statuses"),
+    ("search q query keyword keywords term search_text", "query text"),
+    ("priority_min", "min_priority"),
+    ("priority_max", "max_priority"),
+    ("sort_by order_by sort_order", "sort"),
+    ("desc_order reverse", "descending"),
+    ("count max_results num_results per_page page_size top size max n first", "limit"),
+    (
+        "cursor next next_cursor page_token next_page_token starting_after continuation",
+        "after since_seq",
+    ),
+    ("since from_seq after_seq last_seq next_seq", "since_seq since created_since"),
+    ("event event_id event_seq number", "seq number"),
+    ("event_types types event_kinds kind", "kinds"),
+    ("phase milestone prefix section", "scope"),
+    ("timeout wait wait_time max_wait timeout_seconds", "wait_seconds timeout_seconds"),
+    ("timeout_sec timeout_secs", "timeout_seconds wait_seconds"),
+    ("duration ttl ttl_minutes duration_minutes", "minutes"),
+    ("estimate estimated_time estimate_minutes", "estimated_minutes"),
+    ("retry can_retry should_retry is_retryable recoverable", "retryable"),
+    ("permanent fatal", "final"),
+    ("agent who worker agent_name worker_id worker_name", "agent agents agent_id"),
+    ("claimed_by claimed_by_agent assignee assigned_to owner held_by holder", "agent"),
+    ("target target_agent agent_ids workers", "agent agents to"),
+    ("recipient recipients receiver to_agent", "to"),
+    ("from sender by actor", "agent_id"),
+    ("type", "role kind category"),
+    ("plan masterplan project_plan", "master_plan"),
+    ("ack message_ids message_id mark_read mark_as_read", "acknowledge"),
+    ("task_id id ids tasks task", "task_ids references"),
+    ("items todos task_list", "tasks"),
+    ("workflow workflow_name", "workflow_id"),
+    ("snapshot_id snapshot_name", "snapshot"),
+    ("tool operation op method action", "name"),
+    ("args params parameters input inputs kwargs", "arguments"),
+    ("calls steps ops actions batch requests", "operations"),
+    ("worktree cwd working_directory directory", "project_dir"),
+    ("branch_name git_branch", "branch"),
+    ("commit_hash commit_sha sha git_commit", "commit"),
+    ("metrics metadata extra", "data metadata"),
+];
+
+/// The same, where an operation means something of its own by a name.
+const OWN: &[(&str, &str, &str)] = &[
+    ("assign_task", "agent assignee assigned_to owner worker who agent_name", "to"),
+    ("pause", "agent agent_name worker who target", "agents"),
+    ("resume", "agent agent_name worker who target", "agents"),
+    ("claim_task", "claimed_by assignee owner agent", "agent_id"),
+    ("claim_task", "path", "scope"),
+    ("get_all_tasks", "path", "scope"),
+    ("attach_artifact", "title filename file_name", "name"),
+    ("attach_artifact", "file file_path", "path"),
+    ("attach_artifact", "data body", "text"),
+    ("create_run", "task description instructions message", "prompt"),
+    ("ask_human", "context", "question"),
+    ("reject_task", "feedback comment comments message", "reason"),
+    ("approve_task", "feedback reason message", "comment"),
 ];
 
 /// Words in names of arguments that would decide on a task's order, its owner or its limits.
-const ORDER: [&str; 14] = [
-    "after",
-    "before",
-    "order",
-    "parent",
-    "subtask",
-    "subtasks",
-    "prerequisite",
-    "prerequisites",
-    "requires",
-    "needs",
-    "blocks",
-    "dependents",
-    "sequence",
-    "follows",
-];
-const URGENCY: [&str; 7] =
-    ["critical", "importance", "rank", "severity", "urgency", "urgent", "weight"];
-const OWNER: [&str; 11] = [
-    "agent",
-    "assign",
-    "assigned",
-    "assignee",
-    "assignees",
-    "assignment",
-    "claimed",
-    "holder",
-    "owner",
-    "owners",
-    "worker",
-];
-const LIMITS: [&str; 16] = [
-    "attempts", "budget", "cost", "deadline", "due", "duration", "expires", "limit", "max", "min",
-    "minutes", "retries", "retry", "seconds", "tokens", "ttl",
-];
+const ORDER: &str = "after before order needs blocks dependents sequence follows";
+const PARTS: &str = "subtasks subtask children parts steps checklist";
+const URGENCY: &str = "critical importance rank severity urgency urgent weight";
+const OWNER: &str =
+    "agent assign assigned assignee assignees assignment claimed holder owner owners worker";
+const LIMITS: &str = "attempts budget cost deadline due duration expires limit max min minutes retries retry seconds tokens ttl";
 
-/// Arguments that clients add to every call. They mean nothing to an operation that lacks them.
-const ADDED: [&str; 2] = ["wait_for_previous", "agent_id"];
+/// Arguments that clients, not models, add to every call: Gemini CLI, Antigravity, Cline and OpenHands.
+const ADDED: &str = "wait_for_previous wait_for_previous_tools tool_action tool_summary task_progress security_risk";
 
 /// Fewest letters that are read as the beginning of a name.
 const SHORTEST: usize = 3;
 
-/// What to do about an argument that the operation does not have.
-pub(crate) enum Unknown {
-    /// It is another name of this argument.
-    Meant(String),
-    /// Left out, and the reply says so.
-    Ignored,
-    /// Refused, with what to do instead.
-    Refused(String),
+fn is_among(name: &str, names: &str) -> bool {
+    let given = plain(name);
+    names.split(' ').any(|one| plain(one) == given)
 }
 
 impl Record {
-    /// The field that `given` means: its own name in another spelling, or a synonym.
-    fn meant(&self, given: &str) -> Option<&str> {
-        let plain = plain(given);
-        let written = self.0.iter().find(|field| self::plain(&field.name) == plain);
-        let other = SYNONYMS.iter().filter(|(name, _)| self::plain(name) == plain);
-        let mut other = other.filter_map(|(_, field)| self.field(field));
-        written.or_else(|| other.next()).map(|field| field.name.as_str())
+    /// The field that is called so, in whatever spelling.
+    pub(super) fn called(&self, given: &str) -> Option<&Field> {
+        self.field(given).or_else(|| self.0.iter().find(|field| plain(&field.name) == plain(given)))
     }
 
-    /// Whether clients add `given` to every call, and no field is meant by it.
-    pub(crate) fn is_added(&self, given: &str) -> bool {
-        self.meant(given).is_none() && ADDED.iter().any(|name| plain(name) == plain(given))
+    /// The fields that `given` may be another name of in a call of `operation`, the likeliest first.
+    pub(super) fn synonyms(&self, operation: &str, given: &str) -> Vec<&Field> {
+        let own = OWN.iter().filter(|(of, names, _)| *of == operation && is_among(given, names));
+        let own = own.map(|(.., field)| *field);
+        let shared = SYNONYMS.iter().filter(|(names, _)| is_among(given, names));
+        let shared = shared.flat_map(|(_, fields)| fields.split(' '));
+        own.chain(shared).filter_map(|name| self.field(name)).collect()
     }
 
-    /// The field whose name is nearest to `given`, if that may be a slip of the pen or is short for
-    /// it.
+    /// Whether an object with these fields becomes something on the board that keeps what it does not know.
+    pub(super) fn creates(&self) -> bool {
+        self.field("metadata").is_some() && self.field("task_id").is_none()
+    }
+
+    /// The field whose name is nearest to `given`, if that may be a slip of the pen or is short for it.
     pub(crate) fn near(&self, given: &str) -> Option<&str> {
         let names = || self.current().map(|field| field.name.as_str());
         let short = plain(given);
@@ -108,49 +158,40 @@ impl Record {
         near(given, names()).or_else(|| names().find(is_short_for))
     }
 
-    /// What an argument is that none of the fields is called. `changes` says whether leaving one
-    /// out by mistake would change something on the board, `binding` whether every field
-    /// counts.
-    pub(crate) fn unknown(&self, given: &str, changes: bool, binding: bool) -> Unknown {
-        if let Some(field) = self.meant(given) {
-            return Unknown::Meant(field.to_owned());
-        }
-        if !changes {
-            return Unknown::Ignored;
-        }
-        if let Some(field) = self.near(given) {
-            return Unknown::Refused(format!("no such argument; did you mean {field}?"));
-        }
-        if binding {
-            let names: Vec<_> = self.current().map(|field| field.name.as_str()).collect();
-            return Unknown::Refused(format!("no such field; there are {}", names.join(", ")));
-        }
-        self.instead(given).map_or(Unknown::Ignored, Unknown::Refused)
-    }
-
-    /// What to give instead of an argument about order, owner or limits, if there is anything.
-    fn instead(&self, given: &str) -> Option<String> {
+    /// What to give instead of an argument about order, parts, owner or limits of a task, if there is anything.
+    pub(super) fn instead(&self, given: &str) -> Option<String> {
         let words = words(given);
-        let is_about = |of: &[&str]| words.iter().any(|word| of.contains(&word.as_str()));
-        let has = |name: &&&str| self.field(name).is_some();
-        if is_about(&ORDER) && self.field("dependencies").is_some() {
+        let is_about = |of: &str| words.iter().any(|word| of.split(' ').any(|one| one == word));
+        let has = |name: &str| self.field(name).is_some();
+        if is_about(PARTS) && has("dependencies") {
+            return Some(PARTS_ARE.to_owned());
+        }
+        if is_about(ORDER) && has("dependencies") {
             return Some("no such argument; give the tasks to do first as dependencies".to_owned());
         }
-        if is_about(&URGENCY) && self.field("priority").is_some() {
+        if is_about(URGENCY) && has("priority") {
             return Some("no such argument; priority is 1 (first) to 10 (last)".to_owned());
         }
-        if is_about(&OWNER) && self.field("demands").is_some() {
-            return Some(
-                "no such argument; who may take it is said by demands, such as {\"tags\": \
-                 [\"gpu\"]}"
-                    .to_owned(),
-            );
+        if is_about(OWNER) && has("demands") {
+            let example = r#"demands, such as {"tags": ["gpu"]}"#;
+            return Some(format!(
+                "no such argument; who may take a task is said by {example}; assign_task keeps one for an agent"
+            ));
         }
         let limits = ["timeout_seconds", "max_attempts", "minutes", "max_concurrent"];
-        let limits: Vec<_> = limits.iter().filter(has).copied().collect();
-        (is_about(&LIMITS) && !limits.is_empty())
+        let limits: Vec<_> = limits.into_iter().filter(|limit| has(limit)).collect();
+        (is_about(LIMITS) && !limits.is_empty())
             .then(|| format!("no such argument; limits are {}", limits.join(" and ")))
     }
+}
+
+/// How parts of a task are made.
+const PARTS_ARE: &str =
+    "parts are tasks of their own: create_tasks_batch with parent, the id of this task, in each";
+
+/// Whether clients add `given` to every call.
+pub(super) fn is_added(given: &str) -> bool {
+    is_among(given, ADDED)
 }
 
 /// The one of `known` that is nearest to `given`, if a third of the letters or fewer are wrong.
@@ -164,14 +205,13 @@ pub(crate) fn near<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// The name without the marks that separate words, in lower case: `taskId` and `task-id` are
-/// `task_id`.
-fn plain(name: &str) -> String {
+/// The name without the marks that separate words, in lower case: `taskId` and `task-id` are `task_id`.
+pub(super) fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// The words of a name: `max_retries` and `maxRetries` have two.
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in name.chars() {
         if c.is_uppercase() || !c.is_alphanumeric() {

@@ -1,8 +1,8 @@
 //! Limits that hold for an argument wherever it stands, so that the refusal can say where.
 
 use crate::state::limit::{
-    ACKNOWLEDGED, BATCH, DEPENDENCIES, DESCRIPTION, FILES, ID, LABEL, LABELS, Limit, PAGE, PATH,
-    STOPPING, SUPERSEDED,
+    ACKNOWLEDGED, ATTEMPTS, BATCH, DEPENDENCIES, DESCRIPTION, FILES, HELD, ID, LABEL, LABELS,
+    Limit, PAGE, PATH, RESERVED_MINUTES, SPAN, STOPPING, SUPERSEDED, WAIT,
 };
 use crate::state::refusal::Refusal;
 
@@ -37,6 +37,24 @@ const TEXTS: [(&str, Limit); 11] = [
     ("tags", LABEL),
     ("task_id", ID),
 ];
+
+/// Numbers that are limits themselves: one out of range is brought into it.
+const NUMBERS: [(&str, Limit); 8] = [
+    ("estimated_minutes", SPAN),
+    ("limit", PAGE),
+    ("max_attempts", ATTEMPTS),
+    ("max_concurrent", HELD),
+    ("minutes", RESERVED_MINUTES),
+    ("silent_minutes", SPAN),
+    ("timeout_seconds", SPAN),
+    ("wait_seconds", WAIT),
+];
+
+/// The number, brought into its range if it is a limit.
+pub(super) fn within(name: &str, given: i128, least: i128) -> i128 {
+    let limit = NUMBERS.iter().find(|(field, _)| *field == name);
+    limit.map_or(given, |(_, limit)| given.clamp(least, limit.max as i128))
+}
 
 pub(super) fn check_list(name: &str, entries: usize, at: &str) -> Result<(), Refusal> {
     let limit = LISTS.iter().find(|(field, _)| *field == name);

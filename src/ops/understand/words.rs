@@ -10,7 +10,7 @@ const LONGEST: usize = 200;
 const LONGEST_NAME: usize = 60;
 
 /// Examples of texts, by the name of the argument, and what a list of them is a list of.
-const TEXTS: [(&str, &str, &str); 18] = [
+const TEXTS: [(&str, &str, &str); 20] = [
     ("agent_id", "swift-otter", "agents"),
     ("task_id", "task-7f3k", "task ids"),
     ("task_ids", "task-7f3k", "task ids"),
@@ -28,12 +28,19 @@ const TEXTS: [(&str, &str, &str); 18] = [
     ("path", "P1.M2.T3", "paths"),
     ("scope", "P1.M2", "paths"),
     ("since", "2026-03-01T12:00:00Z", "times"),
+    ("statuses", "done", "statuses"),
+    ("name", "resume", "names"),
     ("prompt", "Fix the failing test", "prompts"),
 ];
 
+/// `text` on one line.
+pub(super) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// `text` on one line, within the limit.
 pub(super) fn line(text: &str) -> String {
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain = plain(text);
     if plain.len() <= LONGEST {
         return plain;
     }
@@ -84,8 +91,12 @@ fn items(field: &str, item: &Shape) -> &'static str {
 }
 
 fn of_name(field: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    let is_time = field.ends_with("_since") || field.ends_with("_before");
     let known = TEXTS.iter().find(|(name, ..)| field == *name);
-    known.or_else(|| TEXTS.iter().find(|(name, ..)| *name == "files" && field.contains("files")))
+    let like = |like: &str| TEXTS.iter().find(|(name, ..)| *name == like);
+    known
+        .or_else(|| like("files").filter(|_| field.contains("files")))
+        .or_else(|| like("since").filter(|_| is_time))
 }
 
 /// An example of such a value, as JSON.

@@ -14,11 +14,12 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{Action, BETWEEN_TRIES};
+use crate::ops::add_warning;
 use crate::participant::edits::{Examined, Verdict};
 use crate::participant::error::{BoardError, CallError};
 use crate::participant::holder::Holder;
 use crate::participant::lock::LOCK_PATIENCE;
-use crate::participant::message::{Answer, Answers, add_warning};
+use crate::participant::message::{Answer, Answers};
 use crate::state::event::Recorded;
 
 /// Time between two attempts while a thread waits for the state file's lock, in case that lock is

@@ -207,8 +207,12 @@ impl Writer {
         let admitted = self.with_view(|driver, view| {
             driver.with_call(&call, view, |state, prepared, call| ops::admit(state, prepared, call))
         });
-        if let Err(refusal) = admitted {
-            return self.answer_reads(vec![(call.reply, Err(CallError::Refused(refusal)))]);
+        match admitted {
+            Ok(Some(with_ids)) => call.prepared = with_ids.into(),
+            Ok(None) => {}
+            Err(refusal) => {
+                return self.answer_reads(vec![(call.reply, Err(CallError::Refused(refusal)))]);
+            }
         }
         let waiting = Arc::strong_count(&self.fetching);
         let archive = match (unwritable, &self.board) {

@@ -9,7 +9,7 @@ use super::delta::Delta;
 use crate::state::agent::Demands;
 use crate::state::brought::{Brought, Past};
 use crate::state::event::{NewTask, Replanned, TaskChange};
-use crate::state::id::TaskId;
+use crate::state::id::{TaskId, is_number};
 use crate::state::review::Review;
 use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Task, TaskStatus};
 
@@ -96,9 +96,10 @@ impl Delta<'_> {
         Some(brought).filter(|brought| !brought.is_empty()).map(Box::new)
     }
 
-    /// The id that the item wants, if it is free.
+    /// The id that the item wants, if it is free and no number.
     pub(super) fn wanted_id(&self, number: usize) -> Option<&TaskId> {
         let wanted = self.plan.items[number].further.task_id.as_ref()?;
-        Some(wanted).filter(|id| self.state.status_of(id).is_none())
+        let is_free = |id: &&TaskId| self.state.status_of(id).is_none();
+        Some(wanted).filter(|id| !is_number(id.as_str()) && is_free(id))
     }
 }

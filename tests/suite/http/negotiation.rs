@@ -180,7 +180,7 @@ fn byte_order_mark_before_a_message_on_a_web_socket_is_skipped() {
 }
 
 #[test]
-fn programs_are_read_as_strictly_over_json_rpc_as_by_commands() {
+fn arguments_are_understood_alike_at_every_door() {
     let board = Board::new();
     let server = Server::on(&board);
     for arguments in [
@@ -188,12 +188,19 @@ fn programs_are_read_as_strictly_over_json_rpc_as_by_commands() {
         json!({"description": "d", "priority": "3"}),
         json!({"description": "d", "agent_id": "w"}),
         json!({"title": "only"}),
+        json!({"params": {"title": "only"}}),
     ] {
-        assert_eq!(
-            Door::Rpc.ask(&server, "create_task", &arguments).code(),
-            "bad_arguments",
-            "{arguments}"
+        for door in [Door::Rpc, Door::Mcp] {
+            door.ok(&server, "create_task", &arguments);
+        }
+    }
+    let unknown = json!({"task_id": "1", "force": true});
+    for door in [Door::Rpc, Door::Mcp] {
+        let reply = door.ask(&server, "cancel_task", &unknown);
+        assert!(
+            reply.code() == "bad_arguments" && reply.text.contains("it takes"),
+            "{}",
+            reply.text
         );
-        Door::Mcp.ok(&server, "create_task", &arguments);
     }
 }

@@ -25,9 +25,9 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
         ),
         (
             "create_task",
-            json!({"description": "x", "dependencies": ["#1"]}),
+            json!({"description": "x", "dependencies": ["#2"]}),
             "unknown_dependency",
-            &["`#1`", "#0"],
+            &["`#2`", "its id, ref or title"],
         ),
         (
             "create_task",
@@ -81,12 +81,6 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
             json!({"description": "x", "tags": labels}),
             "over_limit",
             &["tags", "51", "50"],
-        ),
-        (
-            "create_task",
-            json!({"description": "x", "max_attempts": 101}),
-            "over_limit",
-            &["max_attempts", "101", "100"],
         ),
         (
             "create_task",
@@ -275,12 +269,14 @@ fn whole_numbers_are_integers_however_they_are_written() {
         .call("complete_task", json!({"task_id": "t", "output": "o", "data": data}))
         .expect("completed");
     assert_eq!(task(&world).result.as_ref().expect("a result").data, Some(data));
-    for priority in [json!(3.5), json!("3"), json!(1e300)] {
+    for priority in [json!(3.5), json!("3.5"), json!(1e300)] {
         world
             .call("create_task", json!({"description": "d", "priority": priority}))
             .refuses("bad_arguments");
     }
-    world.call("get_all_tasks", json!({"limit": 0})).refuses("bad_arguments");
+    let one =
+        world.call("get_all_tasks", json!({"limit": 0})).expect("a limit is brought into range");
+    assert_eq!(one["tasks"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -369,12 +365,12 @@ fn empty_key_is_none() {
 }
 
 #[test]
-fn batch_names_tasks_by_position_or_id() {
+fn batch_names_tasks_by_id_ref_or_title() {
     let mut world = World::new();
     let tasks = json!([
-        {"description": "last", "dependencies": ["#1", "second"]},
-        {"description": "first"},
-        {"id": "second", "description": "second", "dependencies": ["#1"]},
+        {"description": "last", "dependencies": ["1", "second"]},
+        {"id": "1", "title": "First", "description": "first"},
+        {"id": "second", "description": "second", "dependencies": ["First"]},
     ]);
     let reply =
         world.call("create_tasks_batch", json!({"tasks": tasks})).replies(json!({"created": 3}));
@@ -390,6 +386,15 @@ fn batch_names_tasks_by_position_or_id() {
         [ids[1], "second"]
     );
     assert_eq!(world.state.ready_count(), 1);
+    assert_eq!(reply["refs"], json!({"1": ids[1]}), "digits are no id");
+    assert_eq!(reply["numbers"], json!([1, 2, 3]));
+    let twins = json!([{"title": "T"}, {"title": "T"}, {"title": "U", "dependencies": ["T"]}]);
+    world.call("create_tasks_batch", json!({"tasks": twins})).refuses("task_of_batch");
+    let both = json!([{"ref": "a", "title": "A"}, {"title": "B", "dependencies": ["a, #1"]}]);
+    let reply = world.call("create_tasks_batch", json!({"tasks": both})).expect("created");
+    let added = world.read(reply["task_ids"][1].as_str().expect("an id"));
+    let after: Vec<_> = added.dependencies.iter().map(|id| id.as_str()).collect();
+    assert_eq!(after, [reply["refs"]["a"].as_str().expect("an id"), ids[0]]);
 }
 
 #[test]
@@ -465,7 +470,6 @@ fn apply_batch_refuses_what_has_no_place_in_it() {
             json!({"name": "create_task", "arguments": {"description": "x", "idempotency_key": "k"}}),
             "key_of_item",
         ),
-        (json!({"name": "create_task", "arguments": {"descriptio": "x"}}), "bad_arguments"),
     ];
     for (item, inner) in cases {
         let operations = json!([{"name": "create_task", "arguments": {"description": "x"}}, item]);
@@ -474,6 +478,10 @@ fn apply_batch_refuses_what_has_no_place_in_it() {
         assert!(refusal.to_string().starts_with("operations[1] ("), "{refusal}");
         assert_eq!(serde_json::to_value(&refusal).expect("a refusal")["refusal"]["code"], inner);
     }
+    let operations = json!([{"name": "create_task", "arguments": {"descriptio": "x"}}]);
+    let misspelt = world.call("apply_batch", json!({"operations": operations}));
+    let message = misspelt.refuses("bad_arguments");
+    assert!(message.starts_with("operations[0].arguments.descriptio: "), "{message}");
     assert_eq!(world.state.seq(), seq);
 }
 
@@ -579,12 +587,7 @@ fn null_stands_for_an_argument_that_is_left_out() {
     assert!(
         world.call("create_tasks_batch", missing).refuses("bad_arguments").contains("description")
     );
-    assert!(
-        world
-            .call("get_status", json!({"nothing": null}))
-            .refuses("bad_arguments")
-            .contains("nothing")
-    );
+    world.call("get_status", json!({"nothing": null})).expect("null says nothing");
     world.claim("a1", "t");
     let data = json!({"kept": null});
     let done = json!({"task_id": "t", "output": "o", "files_modified": null, "data": data});

@@ -199,7 +199,8 @@ fn update_changes_what_is_named_and_leaves_the_rest() {
             },
         }));
     let seq = world.state.seq();
-    world.call("update_task", json!({"task_id": "t"})).replies(json!({"success": true}));
+    let message = world.call("update_task", json!({"task_id": "t"})).refuses("nothing_to_change");
+    assert!(message.contains("complete_task"), "{message}");
     assert_eq!(world.state.seq(), seq, "nothing changes, nothing is recorded");
     let mut world = world.agent_with("a1", json!({"tags": ["eu"]})).claimed("a1", "t");
     let message = world

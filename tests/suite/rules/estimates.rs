@@ -41,11 +41,9 @@ fn an_estimate_is_changed_and_removed() {
             .replies(json!({"task": {"estimated_minutes": kept}}));
         assert_eq!(world.read("t").estimated_minutes, kept);
     }
-    for given in [json!(0), json!(10_000_001)] {
-        let task = json!({"description": "d", "estimated_minutes": given});
-        let error = world.nobody().call("create_task", task).expect_err("refused").to_string();
-        assert!(error.contains("estimated_minutes"), "{error}");
-    }
+    let task = json!({"description": "d", "estimated_minutes": 0});
+    let error = world.nobody().call("create_task", task).expect_err("refused").to_string();
+    assert!(error.contains("estimated_minutes"), "{error}");
 }
 
 #[test]
