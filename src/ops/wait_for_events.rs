@@ -1,5 +1,6 @@
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use schemars::JsonSchema;
@@ -20,9 +21,8 @@ pub struct WaitForEvents;
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// `next_seq` of the last reply
-    #[serde(default)]
-    pub since_seq: u64,
+    /// `next_seq` of the last reply; 0: from the first event. Default now
+    pub since_seq: Option<u64>,
     #[serde(default)]
     pub kinds: Vec<String>,
     pub task_id: Option<String>,
@@ -35,6 +35,10 @@ pub struct Params {
     /// each event, does not search the same events twice.
     #[serde(skip)]
     pub unwanted: AtomicU64,
+    /// Head of the board when a call without `since_seq` was first looked at: what comes after it
+    /// has come since.
+    #[serde(skip)]
+    pub entered_at: OnceLock<u64>,
 }
 
 impl Params {
@@ -42,7 +46,8 @@ impl Params {
         // A seq from before the board was rebuilt may lie beyond its head.
         let unwanted =
             Some(self.unwanted.load(Ordering::Relaxed)).filter(|seq| *seq <= state.seq());
-        self.since_seq.min(state.seq()).max(unwanted.unwrap_or_default())
+        let asked = self.since_seq.unwrap_or_else(|| *self.entered_at.get_or_init(|| state.seq()));
+        asked.min(state.seq()).max(unwanted.unwrap_or_default())
     }
 }
 
@@ -91,8 +96,8 @@ const LONGEST_KIND: usize = 64;
 
 impl Operation for WaitForEvents {
     const NAME: &'static str = "wait_for_events";
-    const DESCRIPTION: &'static str =
-        "Leaders: what happened since a seq, or wait for it. Workers wait in claim_task.";
+    const DESCRIPTION: &'static str = "Leaders: wait for what happens from now on, or get what happened since a seq. Workers wait \
+         in claim_task.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;
@@ -108,7 +113,7 @@ impl Operation for WaitForEvents {
             return false;
         }
         // A seq from before the board was rebuilt: the caller must start from the board's own head.
-        if params.since_seq > state.seq() {
+        if params.since_seq.is_some_and(|since| since > state.seq()) {
             return false;
         }
         if params.since(state) == state.seq() {

@@ -150,9 +150,12 @@ pub(crate) fn calls(operation: &str, last: &str) -> Option<Vec<Value>> {
         "get_history" => {
             all(&[json!({}), json!({"task_id": last}), json!({"agent": "writer", "limit": 5})])
         }
-        "wait_for_events" => {
-            all(&[json!({}), json!({"task_id": last}), json!({"kinds": ["completed"]})])
-        }
+        "wait_for_events" => all(&[
+            json!({}),
+            json!({"since_seq": 0}),
+            json!({"since_seq": 0, "task_id": last}),
+            json!({"since_seq": 0, "kinds": ["completed"]}),
+        ]),
         "get_discoveries" => all(&[json!({}), json!({"task_id": last}), json!({"query": "a b"})]),
         "get_messages" => all(&[some("writer")]),
         "get_master_plan" | "get_agents" | "health_check" | "list_plans" | "list_snapshots"

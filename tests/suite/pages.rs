@@ -46,7 +46,7 @@ fn lists() -> Vec<List> {
         List("get_messages", json!({"agent_id": "w"}), "messages", "after", "/id"),
         List("get_history", json!({}), "events", "before_seq", "/seq"),
         List("get_history", json!({"since_seq": 0}), "events", "since_seq", "/seq"),
-        List("wait_for_events", json!({}), "events", "since_seq", "/seq"),
+        List("wait_for_events", json!({"since_seq": 0}), "events", "since_seq", "/seq"),
         List("list_runs", json!({}), "runs", "after", "/run_id"),
         List("list_sessions", json!({}), "sessions", "after", "/id"),
         List("list_checkpoints", json!({"limit": 50}), "workflows", "after", "/id"),

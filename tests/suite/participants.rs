@@ -499,6 +499,10 @@ fn waiting_for_events_ends_without_a_board_and_beyond_its_head_and_never_is_endl
     assert_eq!(none["events"], json!([]));
     assert!(start.elapsed() >= Duration::from_secs(1));
     leader.ok("init_coordination", json!({"goal": "g", "replace_goal": true}));
+    let now = leader.ok("wait_for_events", json!({}));
+    assert_eq!((&now["events"], &now["next_seq"]), (&json!([]), &json!(2)), "{now}");
+    let all = leader.ok("wait_for_events", json!({"since_seq": 0}));
+    assert_eq!(all["events"].as_array().map(Vec::len), Some(2), "{all}");
     let beyond = leader.ok("wait_for_events", json!({"since_seq": 99_999}));
     assert_eq!((&beyond["events"], &beyond["next_seq"]), (&json!([]), &json!(2)), "{beyond}");
     let endless = json!({"since_seq": 99_999, "wait_seconds": u64::MAX});

@@ -129,7 +129,7 @@ fn assert_same_view(board: &Board, server: &Server) {
         ("get_all_tasks", json!({"limit": 40})),
         ("get_results", json!({"limit": 40})),
         ("get_agents", json!({"limit": 40})),
-        ("wait_for_events", json!({"limit": 40})),
+        ("wait_for_events", json!({"since_seq": 0, "limit": 40})),
     ];
     for (operation, arguments) in &questions {
         let views: Vec<_> = Way::all(board, server)

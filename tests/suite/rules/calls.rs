@@ -534,16 +534,45 @@ fn events_are_paged_without_gap_or_repeat() {
         }
     }
     assert_eq!(seen, (1..=world.state.seq()).map(Some).collect::<Vec<_>>());
-    let filtered = json!({"kinds": ["tasks_created"], "task_id": "t7"});
+    let filtered = json!({"since_seq": 0, "kinds": ["tasks_created"], "task_id": "t7"});
     world
         .call("wait_for_events", filtered)
         .replies(json!({"events": [{"kind": "tasks_created"}], "more": false}));
 }
 
 #[test]
+fn events_without_a_seq_are_those_since_the_call_came() {
+    let mut world = World::new().agent("a1").task("t");
+    let head = world.state.seq();
+    let nothing_yet = json!({"events": [], "next_seq": head, "more": false, "next": null});
+    let asked = json!({"wait_seconds": 50});
+    for filter in [json!({}), json!({"kinds": ["tasks_created"]}), json!({"task_id": "t"})] {
+        world.nobody().call("wait_for_events", filter).replies(nothing_yet.clone());
+    }
+    let waiting = world.prepared("wait_for_events", asked).expect("the arguments are good");
+    assert!(world.waits_on(waiting.as_ref()));
+    let unheard = world.answer(waiting.as_ref()).expect("an answer when the time is up");
+    assert_eq!((&unheard["events"], &unheard["next_seq"]), (&json!([]), &json!(head)));
+    for id in ["u", "v"] {
+        world.create(id, json!({}));
+        assert!(!world.waits_on(waiting.as_ref()));
+    }
+    let answer = world.answer(waiting.as_ref()).expect("an answer");
+    let (seqs, last) = (numbers(&answer["events"], "seq"), world.state.seq());
+    assert_eq!((seqs, &answer["next_seq"]), ((head + 1..=last).collect(), &json!(last)));
+    let history = world.call("wait_for_events", json!({"since_seq": 0})).expect("a page");
+    assert_eq!(numbers(&history["events"], "seq"), (1..=last).collect::<Vec<_>>());
+}
+
+fn numbers(entries: &Value, field: &str) -> Vec<u64> {
+    let entries = entries.as_array().expect("a list").iter();
+    entries.map(|entry| entry[field].as_u64().expect("a number")).collect()
+}
+
+#[test]
 fn who_waits_for_events_looks_at_each_once_and_is_told_the_same() {
     let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
-    let asked = json!({"kinds": ["failed"], "wait_seconds": 50});
+    let asked = json!({"since_seq": 0, "kinds": ["failed"], "wait_seconds": 50});
     let waiting =
         world.nobody().prepared("wait_for_events", asked.clone()).expect("the arguments are good");
     for number in 0..9 {
