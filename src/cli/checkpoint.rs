@@ -21,6 +21,10 @@ pub(super) struct Arguments {
 enum Command {
     /// Save how far a workflow has come
     ///
+    /// What the object leaves out stays as it was in the newest checkpoint. null for a persona, or
+    /// for a key of retry_counts, artifacts or metrics, removes that; completed_tasks are added to
+    /// those known; --replace gives a part whole.
+    ///
     /// A command that `callboard work` runs may save in the workflow of `work`,
     /// $CALLBOARD_WORKFLOW: as with a line `::callboard::checkpoint {…}` that it prints, the
     /// object is kept for the next try of its task.
@@ -66,6 +70,12 @@ struct Save {
     /// Most that the workflow may spend: tokens=N, attempts=N or seconds=N; may be repeated
     #[arg(long, value_name = "WHAT=N")]
     budget: Vec<String>,
+    /// Part that the object gives whole, such as completed_tasks; may be repeated
+    #[arg(long, value_name = "PART")]
+    replace: Vec<String>,
+    /// Save only if N is the newest checkpoint; 0: if there is none
+    #[arg(long, value_name = "N")]
+    expected: Option<u64>,
     /// Idempotency key: repeating the command with it saves nothing
     #[arg(long)]
     key: Option<String>,
@@ -126,6 +136,7 @@ fn save(session: &Session, mut arguments: Save) -> Outcome {
     arguments.task = session.task_id(arguments.task.as_deref())?;
     let state = execution_state(&arguments);
     let mut request = json!({"workflow_id": arguments.workflow, "task_id": arguments.task, "attempt": arguments.attempt,
+        "replace": arguments.replace, "expected_checkpoint": arguments.expected,
         "scope": arguments.scope, "spent": amounts("--spent", &arguments.spent), "idempotency_key": arguments.key});
     if !arguments.budget.is_empty() {
         request["budget"] = amounts("--budget", &arguments.budget);
@@ -135,6 +146,12 @@ fn save(session: &Session, mut arguments: Save) -> Outcome {
     let is_in_work = names("CALLBOARD_WORKFLOW", Some(&arguments.workflow))
         && names("CALLBOARD_TASK_ID", arguments.task.as_deref())
         && state.is_some();
+    if is_in_work && (!arguments.replace.is_empty() || arguments.expected.is_some()) {
+        usage_error(
+            "a command of `callboard work` keeps its object whole for the next try of its task, \
+             whatever the checkpoint: leave out --replace and --expected",
+        );
+    }
     match state {
         Some(state) if is_in_work => {
             request["kept"] = state;
@@ -155,6 +172,12 @@ fn save(session: &Session, mut arguments: Save) -> Outcome {
         }
         let (workflow, number) = (text(&reply["workflow_id"]), &reply["checkpoint"]);
         page.line(format_args!("workflow {workflow}: checkpoint {number}, {} kept", reply["kept"]));
+        let names = |list: &str| {
+            let names = reply[list].as_array().into_iter().flatten().map(text);
+            names.collect::<Vec<_>>().join(", ")
+        };
+        page.field("left out of pending_tasks, as completed", names("not_pending"));
+        page.field("damaged, so not gone on from", names("damaged"));
         tell_budget(page, &reply);
     })?;
     Ok(ExitCode::SUCCESS)
@@ -334,7 +357,7 @@ fn delete(session: &Session, arguments: &Delete) -> Outcome {
     if !all && number.is_none() && keep.is_none() {
         usage_error("say what is to go: --number N, --keep N, or --all for the whole workflow");
     }
-    let request = json!({"workflow_id": workflow, "number": number, "keep": keep});
+    let request = json!({"workflow_id": workflow, "number": number, "keep": keep, "all": all});
     let reply = session.call("delete_checkpoints", request)?;
     session.show(&reply, |page| {
         if reply["removed"] == true {

@@ -676,7 +676,12 @@ async fn end(
     };
     if finished && arguments.workflow.is_none() {
         // The workflow was given no name to come back to, and nothing is left to come back for.
-        shop.call(&person(), "delete_checkpoints", json!({"workflow_id": shop.workflow})).await?;
+        shop.call(
+            &person(),
+            "delete_checkpoints",
+            json!({"workflow_id": shop.workflow, "all": true}),
+        )
+        .await?;
     }
     shop.show.tell(&Event::Ended(&summary));
     Ok(is_left || parked == 0)

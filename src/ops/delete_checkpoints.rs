@@ -16,9 +16,11 @@ pub struct Params {
     pub workflow_id: String,
     /// Delete only this checkpoint
     pub number: Option<u64>,
-    /// Delete all but this many of the newest. Without number and keep, the whole workflow is
-    /// deleted, with the record of what it has spent
+    /// Delete all but this many of the newest
     pub keep: Option<u32>,
+    /// Delete the whole workflow, with the record of what it has spent
+    #[serde(default)]
+    pub all: bool,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -49,18 +51,20 @@ impl Operation for DeleteCheckpoints {
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "delete checkpoints")?;
         let workflow = &state.known_workflow(&WorkflowId::checked(&params.workflow_id)?)?.id;
-        let numbers: Vec<u64> = match (params.number, params.keep) {
-            (None, None) => return Ok(vec![state.workflow_dropped(workflow, false)]),
-            // Strict clients fill in 0 for the argument that they do not mean.
-            (None | Some(0), Some(keep)) => {
+        // Strict clients fill in 0 for the arguments that they do not mean.
+        let numbers: Vec<u64> = match (params.number, params.keep, params.all) {
+            (None | Some(0), None | Some(0), true) => {
+                return Ok(vec![state.workflow_dropped(workflow, false)]);
+            }
+            (None, Some(keep), false) | (Some(0), Some(keep @ 1..), false) => {
                 state.checkpoints_of(workflow).skip(keep as usize).map(|one| one.number).collect()
             }
-            (Some(number), None | Some(0)) => {
+            (Some(number @ 1..), None | Some(0), false) => {
                 let unknown = || Refusal::UnknownCheckpoint { workflow: workflow.clone(), number };
                 state.place_of(workflow, number).ok_or_else(unknown)?;
                 vec![number]
             }
-            (Some(_), Some(_)) => return Err(Refusal::NumberOrKeep.into()),
+            _ => return Err(Refusal::NumberOrKeep.into()),
         };
         let checkpoints: Vec<_> = numbers
             .iter()

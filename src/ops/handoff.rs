@@ -12,11 +12,11 @@ use super::Checkout;
 use super::claim_task::shortened;
 use crate::state::State;
 use crate::state::agent::Agent;
+use crate::state::execution::ExecutionState;
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::reservation::{Effort, Hold};
 use crate::state::task::{Attempt, Task, TaskStatus};
 use crate::state::time::Timestamp;
-use crate::state::workflow::ExecutionState;
 
 /// What earlier work leaves for the agent that takes the task: at most 2 kB.
 #[derive(Default, Deserialize, Serialize, JsonSchema)]

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -7,11 +9,12 @@ use serde_json::{Map, Value};
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
 use crate::state::digest::sha256;
 use crate::state::event::{Event, Saved};
+use crate::state::execution::{Change, ExecutionState, Part};
 use crate::state::guard::{HUMAN, attempt_over, held_by_other, not_held};
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::workflow::{Budget, Checkpoint, ExecutionState, Spent};
+use crate::state::workflow::{Budget, Checkpoint, Spent, Workflow};
 use crate::state::{Created, State};
 
 pub struct SaveCheckpoint;
@@ -26,8 +29,14 @@ pub struct Params {
     pub task_id: Option<String>,
     /// Your attempt of task_id; default the current one
     pub attempt: Option<u32>,
-    /// Progress of the execution; if omitted, no checkpoint is made and only the rest is saved
-    pub state: Option<ExecutionState>,
+    /// What has changed since the newest checkpoint, which stays otherwise; if omitted, no
+    /// checkpoint is made and only the rest is saved
+    pub state: Option<Change>,
+    /// Parts that state gives whole: what it leaves out of them goes
+    #[serde(default)]
+    pub replace: Vec<Part>,
+    /// Refuse unless this is the number of the newest checkpoint; 0: there is none
+    pub expected_checkpoint: Option<u64>,
     /// What the workflow may spend in all; when it is spent, its agents cannot claim
     pub budget: Option<Budget>,
     /// Part of the plan it works through, such as P1.M2
@@ -42,6 +51,14 @@ pub struct Params {
     pub idempotency_key: Option<String>,
 }
 
+impl Params {
+    /// The change of the state; one that only empties parts needs no `state`.
+    fn change(&self) -> Option<Cow<'_, Change>> {
+        let emptied = || (!self.replace.is_empty()).then(|| Cow::Owned(Change::default()));
+        self.state.as_ref().map(Cow::Borrowed).or_else(emptied)
+    }
+}
+
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
@@ -49,6 +66,8 @@ pub struct Reply {
     /// Number of the newest checkpoint
     pub checkpoint: u64,
     pub kept: usize,
+    #[serde(flatten)]
+    pub made: Option<Made>,
     pub spent: Spent,
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub remaining: Budget,
@@ -57,11 +76,26 @@ pub struct Reply {
     pub exhausted: Option<String>,
 }
 
+/// The checkpoint that was made.
+#[derive(Deserialize, Serialize, JsonSchema)]
+pub struct Made {
+    pub phase: String,
+    pub step: u64,
+    pub status: String,
+    /// Tasks given as pending that are completed and so were left out; replace completed_tasks to
+    /// open them again
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_pending: Vec<String>,
+    /// Newer checkpoints whose state was not gone on from, because they are damaged
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<u64>,
+}
+
 impl Operation for SaveCheckpoint {
     const NAME: &'static str = "save_checkpoint";
     const DESCRIPTION: &'static str = "Keep how far a workflow has come, durably, so that work \
-                                       goes on from there after any interruption; and count what \
-                                       it has spent.";
+                                       goes on from there after any interruption, and count what \
+                                       it has spent. Changes only what it names.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -84,6 +118,12 @@ impl Operation for SaveCheckpoint {
         let budget = params.budget.unwrap_or_default();
         check_amounts(budget, params.spent)?;
         let known = state.workflow(&workflow);
+        let newest = known.map_or(0, |known| known.checkpoint);
+        if let Some(expected) = params.expected_checkpoint.filter(|expected| *expected != newest) {
+            let place = state.place_of(&workflow, newest);
+            let by = place.and_then(|place| state.checkpoint(place)?.agent.clone());
+            return Err(Refusal::CheckpointMoved { workflow, expected, current: newest, by }.into());
+        }
         let room = match known {
             Some(known) => {
                 state.may_bound(call.actor.as_ref(), known.budget, budget)?;
@@ -100,13 +140,16 @@ impl Operation for SaveCheckpoint {
             .as_ref()
             .map(|kept| checked_kept(kept, task.as_ref(), agent.as_ref(), state))
             .transpose()?;
-        let (place, dropped) = state.next_place(&workflow, call.policy.checkpoints_kept());
-        let checkpoint = match &params.state {
-            Some(execution) => {
-                let (execution, text) = checked_state(execution, &workflow)?;
+        let mut dropped = Vec::new();
+        let checkpoint = match params.change() {
+            Some(change) => {
+                let (execution, text) = checked_state(&change, &params.replace, &workflow, state)?;
+                let place;
+                (place, dropped) =
+                    state.next_place(&workflow, text.len(), call.policy.checkpoints_kept());
                 let checkpoint = Checkpoint {
                     workflow_id: workflow.clone(),
-                    number: known.map_or(0, |known| known.checkpoint) + 1,
+                    number: newest + 1,
                     at: call.now,
                     agent: agent.clone(),
                     task,
@@ -118,7 +161,6 @@ impl Operation for SaveCheckpoint {
             }
             None => None,
         };
-        let dropped = if checkpoint.is_some() { dropped } else { Vec::new() };
         let (scope, spent) = (params.scope.clone(), params.spent);
         let agent = agent.filter(|agent| state.may_join(agent, &workflow));
         let saved = Saved { workflow, agent, scope, budget, spent, checkpoint, dropped, kept };
@@ -136,6 +178,7 @@ impl Operation for SaveCheckpoint {
             workflow_id: workflow.id.clone(),
             checkpoint: made.unwrap_or(workflow.checkpoint),
             kept: state.checkpoints_of(&workflow.id).count(),
+            made: made.and_then(|number| what_was_made(params, number, workflow, state)),
             spent: workflow.spent,
             remaining: workflow.remaining(),
             exhausted: workflow.exhausted().map(|exhausted| exhausted.to_string()),
@@ -191,17 +234,45 @@ fn checked_kept(
     Ok((task.id.clone(), Arc::new(kept.clone())))
 }
 
-/// The state with its workflow's id, and its JSON.
+/// The checkpoint that a call has made, unless newer ones have displaced it.
+fn what_was_made(params: &Params, number: u64, workflow: &Workflow, state: &State) -> Option<Made> {
+    let Checkpoint { state: saved, .. } =
+        state.checkpoint(state.place_of(&workflow.id, number)?)?.as_ref();
+    let pending = params.state.as_ref().and_then(|change| change.pending_tasks.as_ref());
+    let left: BTreeSet<_> = saved.pending_tasks.iter().collect();
+    let before = state.checkpoints_of(&workflow.id).filter(|one| one.number < number);
+    let damaged = before.take_while(|one| one.damage().is_some());
+    Some(Made {
+        phase: saved.phase.clone(),
+        step: saved.step,
+        status: saved.status.clone(),
+        not_pending: pending
+            .into_iter()
+            .flatten()
+            .filter(|task| !left.contains(task))
+            .take(limit::CANDIDATES)
+            .cloned()
+            .collect(),
+        damaged: damaged.map(|one| one.number).collect(),
+    })
+}
+
+/// The newest sound state of the workflow after the change, with its workflow's id, and its JSON.
 fn checked_state(
-    given: &ExecutionState,
+    change: &Change,
+    replaced: &[Part],
     workflow: &WorkflowId,
+    state: &State,
 ) -> Result<(ExecutionState, String), Refusal> {
-    if let Some(inside) = given.workflow_id.as_ref().filter(|inside| *inside != workflow) {
+    if let Some(inside) = change.workflow_id.as_ref().filter(|inside| *inside != workflow) {
         // An agent may have written there what is no id.
         let inside = WorkflowId::checked(inside.as_str())?;
         return Err(Refusal::OtherWorkflow { workflow: workflow.clone(), inside });
     }
-    let state = ExecutionState { workflow_id: Some(workflow.clone()), ..given.clone() };
+    let newest = state.checkpoints_of(workflow).find(|one| one.damage().is_none());
+    let known = newest.map(|one| one.state.clone()).unwrap_or_default();
+    let workflow_id = Some(workflow.clone());
+    let state = ExecutionState { workflow_id, ..known.changed(change, replaced) };
     let personas = state.persona_states.values().map(|persona| 1 + depth(persona));
     let deepest = personas.chain([depth(&state.artifacts), depth(&state.metrics)]).max();
     limit::DEPTH.check(1 + deepest.unwrap_or_default())?;

@@ -82,7 +82,7 @@ limits! {
     BUNDLE_SCOPE = "scope of context bundles", 200, "bytes";
     BUNDLE_SCOPES = "scopes with context bundles", 1_000, "entries"
         or "delete the directory below bundles/ of a scope that nobody uses any more: `callboard bundle list` has them";
-    CHECKPOINT = "state of one checkpoint", 64 * 1024, "bytes";
+    CHECKPOINT = "state of one checkpoint", 1024 * 1024, "bytes";
     ARTIFACT = "artifact", 8 * 1024 * 1024, "bytes";
     ARTIFACTS = "artifacts of one task", 50, "entries"
         or "attach it under a name that is there: it takes the place of that one";
@@ -106,7 +106,8 @@ limits! {
     SPAN = "timeout_seconds, silent_minutes or estimated_minutes", 10_000_000, "units";
     IDEMPOTENCY_KEY = "idempotency_key", 200, "bytes";
     ARGUMENTS = "arguments of one call", 16 * 1024 * 1024, "bytes";
-    BODY = "body of one HTTP request or WebSocket message", 1024 * 1024, "bytes";
+    // A checkpoint of the largest state fits, with what is around it.
+    BODY = "body of one HTTP request or WebSocket message", 2 * 1024 * 1024, "bytes";
     LINE = "line of MCP on standard input", 17 * 1024 * 1024, "bytes";
     IN_FLIGHT = "requests in flight on one WebSocket, or of MCP on standard input (one more for each MiB of one)", 256, "requests";
     CONNECTIONS = "connections to one server", 4_096, "connections";
@@ -166,6 +167,8 @@ pub const VERSIONS_KEPT: usize = 20;
 pub const BUNDLES_KEPT: usize = 1_000;
 /// Checkpoints kept of one workflow at most, whatever `max_checkpoints_per_workflow` says.
 pub const CHECKPOINTS_KEPT: usize = 100;
+/// Bytes of one workflow's checkpoints together; the oldest go first, and the two newest stay.
+pub const CHECKPOINTS_BYTES: usize = 4 * 1024 * 1024;
 /// Restores whose undone events are remembered; the oldest are forgotten first.
 pub const RESTORES_KEPT: usize = 100;
 /// Idempotency keys that are remembered; the oldest is forgotten first.

@@ -30,6 +30,7 @@ pub mod duration;
 #[doc(hidden)]
 pub mod edit;
 pub mod event;
+pub mod execution;
 mod finding;
 mod flow;
 #[doc(hidden)]

@@ -75,16 +75,25 @@ impl State {
         Some((workflow, workflow.exhausted()?))
     }
 
-    /// Place of the workflow's next checkpoint, and the places of those that it displaces: the
-    /// oldest beyond `keep`.
+    /// Place of the workflow's next checkpoint of so many bytes, and the places of those that it
+    /// displaces: the oldest beyond `keep`, or beyond what all may have in bytes.
     pub fn next_place(
         &self,
         workflow: &WorkflowId,
+        bytes: usize,
         keep: usize,
     ) -> (CheckpointId, Vec<CheckpointId>) {
         let none = BTreeMap::new();
         let known = self.progress.numbers.get(workflow).unwrap_or(&none);
-        let surplus = (known.len() + 1).saturating_sub(keep.max(1));
+        let room = self.checkpoints_of(workflow).scan(bytes, |all, one| {
+            *all += one.state.text().len();
+            Some(*all)
+        });
+        let fitting = room
+            .enumerate()
+            .take_while(|(newer, all)| *newer == 0 || *all <= limit::CHECKPOINTS_BYTES);
+        let keep = keep.max(1).min(fitting.count() + 1);
+        let surplus = (known.len() + 1).saturating_sub(keep);
         let mut leaving: Vec<_> =
             known.values().take(surplus).map(|(place, _)| place.clone()).collect();
         if !leaving.is_empty() {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::agent::Role;
 use super::hierarchy;
-use super::id::{AgentId, DiscoveryId, MessageId, SessionId, TaskId, WorkflowId};
+use super::id::{AgentId, DiscoveryId, MessageId, ReservationId, SessionId, TaskId, WorkflowId};
 use super::level::{Older, named};
 use super::limit::{CYCLE_SHOWN, INBOX, Limit};
 use super::plan::problem::Problem;
@@ -368,7 +368,21 @@ pub enum Refusal {
          kept"
     )]
     UnknownCheckpoint { workflow: WorkflowId, number: u64 },
-    #[error("give either number or keep; with neither the whole workflow is deleted")]
+    #[error(
+        "workflow `{workflow}` stands at checkpoint {current}{}, not at {expected}: read it with \
+         get_checkpoint, and save with expected_checkpoint {current}, or without it",
+        by.as_ref().map(|by| format!(", saved by {by}")).unwrap_or_default()
+    )]
+    CheckpointMoved { workflow: WorkflowId, expected: u64, current: u64, by: Option<AgentId> },
+    #[error(
+        "`{file}` is held as part of `{held}`, which cannot be given up in part: name `{held}`, or \
+         give up {reservation} and reserve the rest anew"
+    )]
+    HeldInPart { file: String, held: String, reservation: ReservationId },
+    #[error(
+        "what is to go? give one of number (that checkpoint), keep (all but so many of the \
+         newest) and all: true (the whole workflow, with the record of what it has spent)"
+    )]
     NumberOrKeep,
     #[error(
         "checkpoint {number} of workflow `{workflow}` is damaged ({detail}); get_checkpoint \

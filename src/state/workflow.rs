@@ -9,9 +9,9 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::digest::sha256;
+use super::execution::ExecutionState;
 use super::id::{AgentId, CheckpointId, TaskId, WorkflowId};
 use super::record::Record;
 use super::time::Timestamp;
@@ -92,49 +92,6 @@ impl Record for Checkpoint {
 
     fn id(&self) -> Option<&CheckpointId> {
         None
-    }
-}
-
-/// Progress of an execution, in its own words
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ExecutionState {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow_id: Option<WorkflowId>,
-    #[serde(default = "initializing")]
-    pub phase: String,
-    #[serde(default)]
-    pub step: u64,
-    #[serde(default = "pending")]
-    pub status: String,
-    /// State by persona: last_updated, status, current_attempt, tokens_used, last_error,
-    /// recovery_applied
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub persona_states: BTreeMap<String, Map<String, Value>>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub retry_counts: BTreeMap<String, u64>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub completed_tasks: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pending_tasks: Vec<String>,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub artifacts: Map<String, Value>,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub metrics: Map<String, Value>,
-}
-
-fn initializing() -> String {
-    "initializing".to_owned()
-}
-
-fn pending() -> String {
-    "pending".to_owned()
-}
-
-impl ExecutionState {
-    /// The state's JSON without spaces.
-    pub fn text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
     }
 }
 

@@ -22,9 +22,20 @@ fn at_step(step: u64) -> Value {
 }
 
 fn saved(world: &mut World, workflow: &str, more: Value) -> Result<Value, Refusal> {
-    let mut arguments = json!({"workflow_id": workflow});
+    world.call("save_checkpoint", with(json!({"workflow_id": workflow}), &more))
+}
+
+fn with(mut arguments: Value, more: &Value) -> Value {
     arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    world.call("save_checkpoint", arguments)
+    arguments
+}
+
+/// The newest state of the workflow, without its id.
+fn newest(world: &mut World, workflow: &str) -> Value {
+    let read = world.call("get_checkpoint", json!({"workflow_id": workflow})).unwrap();
+    let mut state = read["checkpoint"]["state"].clone();
+    state.as_object_mut().unwrap().remove("workflow_id");
+    state
 }
 
 #[track_caller]
@@ -69,6 +80,170 @@ fn what_was_saved_is_read_back_by_workflow_and_by_task() {
         .refuses("unknown_checkpoint");
     world.call("get_checkpoint", json!({"task_id": "none"})).refuses("unknown_task");
     world.call("get_checkpoint", json!({})).refuses("workflow_or_task");
+}
+
+#[test]
+fn a_save_changes_what_it_names_and_nothing_else() {
+    let whole = json!({"phase": "build", "step": 3, "status": "running",
+        "persona_states": {"coder": {"status": "failed", "tokens_used": 12, "last_error": "no"}, "tester": {"status": "idle"}},
+        "retry_counts": {"t": 1, "u": 2}, "completed_tasks": ["s"], "pending_tasks": ["t", "u"],
+        "artifacts": {"log": "a.txt", "map": {"x": 1}}, "metrics": {"ratio": 0.1, "n": 4}});
+    // What is saved, and what is another in the state then, by pointers.
+    let cases = [
+        (json!({"phase": "test"}), json!({"/phase": "test"})),
+        (json!({"step": 0}), json!({"/step": 0})),
+        (json!({"status": "done"}), json!({"/status": "done"})),
+        (
+            json!({"persona_states": {"coder": {"status": "running", "last_error": null}}}),
+            json!({"/persona_states/coder/status": "running", "/persona_states/coder/last_error": null}),
+        ),
+        (
+            json!({"persona_states": {"new": {"status": "idle"}, "tester": null}}),
+            json!({"/persona_states": {"coder": whole["persona_states"]["coder"], "new": {"status": "idle"}}}),
+        ),
+        (
+            json!({"retry_counts": {"t": 5, "u": null, "v": 0}}),
+            json!({"/retry_counts": {"t": 5, "v": 0}}),
+        ),
+        (json!({"artifacts": {"map": {"y": 2}}}), json!({"/artifacts/map": {"y": 2}})),
+        (json!({"metrics": {"n": null, "m": 1}}), json!({"/metrics": {"ratio": 0.1, "m": 1}})),
+        (
+            json!({"completed_tasks": ["t", "s"]}),
+            json!({"/completed_tasks": ["s", "t"], "/pending_tasks": ["u"]}),
+        ),
+        (json!({"pending_tasks": ["v"]}), json!({"/pending_tasks": ["v"]})),
+        (
+            json!({"pending_tasks": ["s", "v", "t"], "completed_tasks": ["t"]}),
+            json!({"/completed_tasks": ["s", "t"], "/pending_tasks": ["v"]}),
+        ),
+        (json!({}), json!({})),
+    ];
+    for (change, others) in cases {
+        let mut world = World::new();
+        save(&mut world, "w", json!({"state": whole}));
+        save(&mut world, "w", json!({"state": change}));
+        let mut wanted = whole.clone();
+        for (place, value) in others.as_object().unwrap() {
+            *wanted.pointer_mut(place).unwrap() = value.clone();
+        }
+        assert_eq!(newest(&mut world, "w"), wanted, "{change}");
+        let before = json!({"workflow_id": "w", "number": 1});
+        let mut before =
+            world.call("get_checkpoint", before).unwrap()["checkpoint"]["state"].take();
+        before.as_object_mut().unwrap().remove("workflow_id");
+        assert_eq!(before, whole, "the one before is as it was");
+    }
+}
+
+#[test]
+fn what_is_pending_although_completed_is_told_and_what_is_replaced_goes() {
+    let mut world = World::new();
+    let state = json!({"completed_tasks": ["a", "b"], "metrics": {"m": 1}, "artifacts": {"x": 1}});
+    save(&mut world, "w", json!({"state": state}));
+    saved(&mut world, "w", json!({"state": {"pending_tasks": ["a", "c"]}})).replies(
+        json!({"checkpoint": 2, "phase": "initializing", "step": 0, "not_pending": ["a"]}),
+    );
+    let again = json!({"state": {"completed_tasks": ["b"], "pending_tasks": ["a", "c"]},
+        "replace": ["completed_tasks"]});
+    saved(&mut world, "w", again).replies(json!({"not_pending": null}));
+    let read = newest(&mut world, "w");
+    assert_eq!(
+        (&read["completed_tasks"], &read["pending_tasks"]),
+        (&json!(["b"]), &json!(["a", "c"]))
+    );
+    let all = json!([
+        "persona_states",
+        "retry_counts",
+        "completed_tasks",
+        "pending_tasks",
+        "artifacts",
+        "metrics"
+    ]);
+    save(&mut world, "w", json!({"replace": all, "state": {"metrics": {"n": 2}}}));
+    let only =
+        json!({"phase": "initializing", "step": 0, "status": "pending", "metrics": {"n": 2}});
+    assert_eq!(newest(&mut world, "w"), only);
+    saved(&mut world, "w", json!({"replace": ["metrics"]})).replies(json!({"checkpoint": 5}));
+    assert_eq!(newest(&mut world, "w")["metrics"], Value::Null);
+    saved(&mut world, "w", json!({"replace": ["phase"]})).refuses("bad_arguments");
+}
+
+#[test]
+fn a_save_that_expects_another_checkpoint_is_refused_and_told_whose_is_there() {
+    let mut world = World::new().agent("a1").agent("a2");
+    let expecting = |number: u64| json!({"state": {"step": 9}, "expected_checkpoint": number});
+    let said = saved(world.by("a1"), "w", expecting(1)).refuses("checkpoint_moved");
+    assert!(said.to_string().contains("stands at checkpoint 0, not at 1"), "{said}");
+    save(world.by("a1"), "w", expecting(0));
+    save(world.by("a2"), "w", json!({"state": at_step(2), "expected_checkpoint": 1}));
+    let said = saved(world.by("a1"), "w", expecting(1)).refuses("checkpoint_moved");
+    assert!(said.to_string().contains("checkpoint 2, saved by a2, not at 1"), "{said}");
+    let spending = json!({"spent": {"tokens": 1}, "expected_checkpoint": 0});
+    saved(world.by("a1"), "w", spending).refuses("checkpoint_moved");
+    assert_eq!(newest(&mut world, "w")["step"], 2);
+    save(world.by("a1"), "w", expecting(2));
+}
+
+#[test]
+fn of_large_checkpoints_fewer_are_kept_and_never_less_than_two() {
+    let mut world = World::new();
+    let big = |step: u64, bytes: usize| json!({"state": {"step": step, "metrics": {"m": "x".repeat(bytes)}}});
+    for step in 1..=8 {
+        save(&mut world, "w", big(step, 900_000));
+    }
+    assert_eq!(kept(&world, "w"), [8, 7, 6, 5]);
+    let fits = limit::CHECKPOINTS_BYTES / 900_100;
+    assert_eq!(fits, 4);
+    save(&mut world, "w", json!({"state": {"metrics": {"m": "x"}}}));
+    save(&mut world, "w", json!({"state": {"step": 10}}));
+    assert_eq!(kept(&world, "w"), [10, 9, 8, 7, 6, 5]);
+    save(&mut world, "w", big(11, limit::CHECKPOINT.max - 200));
+    assert_eq!(kept(&world, "w"), [11, 10, 9, 8, 7, 6]);
+}
+
+/// A state whose JSON, saved, has so many bytes.
+fn state_of(bytes: usize, workflow: &str) -> Value {
+    let mut state = json!({"workflow_id": workflow, "phase": "p", "step": 0, "status": "s",
+        "metrics": {"m": ""}});
+    let rest = bytes - state.to_string().len();
+    state["metrics"]["m"] = "x".repeat(rest).into();
+    state
+}
+
+#[test]
+fn the_largest_state_is_taken_by_every_door_and_one_byte_more_is_refused() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let most = limit::CHECKPOINT.max;
+    let save = |workflow: &str, bytes: usize| json!({"workflow_id": workflow, "state": state_of(bytes, workflow)});
+    let mut client = board.mcp();
+    assert_eq!(client.ok("save_checkpoint", save("stdio", most))["checkpoint"], 1);
+    let refused = client.call("save_checkpoint", save("stdio", most + 1));
+    assert_eq!(refused.code(), "over_limit", "{}", refused.text);
+    for (door, workflow) in [(Door::Mcp, "mcp"), (Door::Rpc, "rpc")] {
+        let saved = door.ok(&server, "save_checkpoint", &save(workflow, most));
+        assert_eq!(saved["checkpoint"], 1);
+        let refused = door.ask(&server, "save_checkpoint", &save(workflow, most + 1));
+        assert_eq!(refused.code(), "over_limit", "{}", refused.text);
+    }
+    let file = board.base().join("state.json");
+    for (bytes, code) in [(most, 0), (most + 1, 1)] {
+        fs::write(&file, state_of(bytes, "line").to_string()).unwrap();
+        let ran =
+            board.command().args(["checkpoint", "save", "line", "--file"]).arg(&file).output();
+        assert_eq!(ran.unwrap().status.code(), Some(code));
+    }
+    // Lists for models stay small, and the state file and the journal hold the whole.
+    for asked in [json!({}), json!({"workflow_id": "stdio"})] {
+        let listed = client.ok("list_checkpoints", asked);
+        assert!(listed.to_string().len() < limit::REPLY, "{}", listed.to_string().len());
+    }
+    drop(client);
+    for workflow in ["stdio", "mcp", "rpc", "line"] {
+        let read = board.cli_ok("get_checkpoint", json!({"workflow_id": workflow}));
+        assert_eq!(read["checkpoint"]["state"], state_of(most, workflow), "{workflow}");
+    }
+    board.assert_file_is_the_replay();
 }
 
 #[test]
@@ -505,8 +680,13 @@ fn a_workflow_and_its_checkpoints_are_listed_in_pages_and_deleted_by_leaders() {
     assert_eq!(kept(&world, "w"), [6, 5]);
     saved(&mut world, "w", json!({"state": at_step(8)}))
         .replies(json!({"checkpoint": 8, "kept": 3}));
+    for unclear in [json!({}), json!({"all": false}), json!({"all": true, "keep": 1})] {
+        let unclear = with(json!({"workflow_id": "w"}), &unclear);
+        world.call("delete_checkpoints", unclear).refuses("number_or_keep");
+    }
+    assert_eq!(kept(&world, "w"), [8, 6, 5]);
     world
-        .call("delete_checkpoints", json!({"workflow_id": "w"}))
+        .call("delete_checkpoints", json!({"workflow_id": "w", "all": true}))
         .replies(json!({"removed": true, "kept": 0}));
     saved(&mut world, "w", json!({"state": at_step(1)}))
         .replies(json!({"checkpoint": 1, "spent": {"attempts": 0}}));

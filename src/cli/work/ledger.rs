@@ -1,32 +1,37 @@
 //! What a workflow has done, and where each of its agents stands: saved on the board before and
 //! after every try.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::breaker::Breaker;
 use super::failure::Failure;
 use super::output::first_bytes;
 use crate::cli::supervise::Usage;
 use crate::ops::input::depth;
+use crate::state::execution::ExecutionState;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
 use crate::state::time::Timestamp;
-use crate::state::workflow::{ExecutionState, Spent};
+use crate::state::workflow::Spent;
 
 /// Most finished tasks that the state names, the newest; `step` counts all of them.
 const COMPLETED_NAMED: usize = 300;
-/// Bytes that commands may keep by checkpoints, for all agents together.
+/// Bytes of what commands keep that are saved in the state, too, for all agents together. What has
+/// more is kept with its task alone.
 const KEPT_BYTES: usize = 32_000;
 const LAST_ERROR: usize = 500;
 /// Most tasks whose artifacts the state names, the newest.
 const ARTIFACTS_KEPT: usize = 50;
 /// Fields of the tally that are not summed up: the most of any try.
 const PEAKS: [&str; 2] = ["peak_memory_bytes", "peak_open_files"];
-/// Bytes of a whole state as it is saved; the board adds the rest of what it allows.
-const STATE_BYTES: usize = limit::CHECKPOINT.max - 2_048;
+/// Bytes of a whole state as it is saved, which is often.
+const STATE_BYTES: usize = 62 << 10;
+/// Parts of the state that are saved entry by entry, so that entries of others stay.
+const BY_ENTRY: [&str; 4] = ["persona_states", "retry_counts", "artifacts", "metrics"];
 /// Levels of nesting in the state above what a command keeps.
 const DEPTH_OF_KEPT: usize = 3;
 const BREAKER: &str = "breaker";
@@ -37,6 +42,8 @@ pub(super) struct Ledger {
     pub tally: Tally,
     /// Metrics of the workflow when this process began.
     before: Map<String, Value>,
+    /// The state as the board has it, if all that was sent has arrived.
+    sent: Value,
     agents: usize,
     /// Time that all tries took, and whole seconds of it that the workflow was charged for,
     /// rounded up.
@@ -81,15 +88,16 @@ pub(super) struct Persona {
     /// The try was resumed after an interruption.
     #[serde(default)]
     pub recovery_applied: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    // What is not there is saved as null, because a field that is left out stays as it was.
+    #[serde(default)]
     pub task: Option<TaskId>,
     #[serde(default)]
     pub task_attempt: u32,
     /// Workers that died while they ran `task_attempt`.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub deaths: u32,
     /// Object that the command keeps by a marked line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub checkpoint: Option<Value>,
 }
 
@@ -104,10 +112,6 @@ pub(super) enum PersonaStatus {
     /// The task was given back because the work stopped: it is to be done next, and its tries go
     /// on where they were.
     Interrupted,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl PersonaStatus {
@@ -125,22 +129,12 @@ impl Persona {
 
 impl Ledger {
     pub(super) fn new(known: Option<ExecutionState>, command: &str, agents: usize) -> Self {
-        let state = known.unwrap_or_else(|| ExecutionState {
-            workflow_id: None,
-            phase: String::new(),
-            step: 0,
-            status: String::new(),
-            persona_states: Default::default(),
-            retry_counts: Default::default(),
-            completed_tasks: Vec::new(),
-            pending_tasks: Vec::new(),
-            artifacts: Map::new(),
-            metrics: Map::new(),
-        });
+        let state = known.unwrap_or_default();
         let breaker =
             state.metrics.get(BREAKER).and_then(|value| serde_json::from_value(value.clone()).ok());
         let mut ledger = Self {
             before: state.metrics.clone(),
+            sent: serde_json::to_value(&state).unwrap_or_default(),
             state,
             breaker: Breaker::of(command, breaker),
             tally: Tally::default(),
@@ -378,11 +372,8 @@ impl Ledger {
         marked: Map<String, Value>,
         now: Timestamp,
     ) -> Result<(), String> {
-        let (bytes, most) =
-            (Value::Object(marked.clone()).to_string().len(), KEPT_BYTES / self.agents.max(1));
-        if bytes > most {
-            return Err(format!("{bytes} bytes, at most {most}"));
-        }
+        let text = Value::Object(marked.clone()).to_string();
+        limit::CHECKPOINT.check_text(&text).map_err(|refusal| refusal.to_string())?;
         let (levels, most) =
             (depth(&Value::Object(marked.clone())) + DEPTH_OF_KEPT, limit::DEPTH.max);
         if levels > most {
@@ -397,12 +388,59 @@ impl Ledger {
         Ok(())
     }
 
+    /// What a save is to change: what is not as it was sent last.
+    pub(super) fn change(&mut self) -> Value {
+        let now = self.snapshot();
+        let mut change = now.clone();
+        for part in BY_ENTRY {
+            let (sent, all) = (entries(&self.sent, part), entries(&now, part));
+            let gone = sent.keys().filter(|name| !all.contains_key(*name));
+            let mut changed: Map<_, _> = gone.map(|name| (name.clone(), Value::Null)).collect();
+            let is_new = |(name, value): &(&String, &Value)| sent.get(*name) != Some(*value);
+            changed.extend(
+                all.iter().filter(is_new).map(|(name, value)| (name.clone(), value.clone())),
+            );
+            change[part] = Value::Object(changed);
+        }
+        // Only the newest are named.
+        for list in ["completed_tasks", "pending_tasks"] {
+            change[list] = now.get(list).cloned().unwrap_or_else(|| json!([]));
+        }
+        self.sent = now;
+        change
+    }
+
+    /// Has a change sent again that may not have arrived.
+    pub(super) fn not_sent(&mut self, change: &Value) {
+        for part in BY_ENTRY {
+            let mut sent = entries(&self.sent, part);
+            for (name, value) in entries(change, part) {
+                match value {
+                    Value::Null => _ = sent.insert(name, json!("gone")),
+                    _ => _ = sent.shift_remove(&name),
+                }
+            }
+            self.sent[part] = Value::Object(sent);
+        }
+    }
+
     /// The state as it is to be saved, shortened if it is too large.
-    pub(super) fn snapshot(&mut self) -> Value {
+    fn snapshot(&mut self) -> Value {
         self.measure();
         let breaker = serde_json::to_value(&self.breaker).unwrap_or_default();
         self.state.metrics.insert(BREAKER.to_owned(), breaker);
         let mut saved = self.state.clone();
+        // One that was completed before and is left again has been opened again.
+        let pending: BTreeSet<_> = saved.pending_tasks.iter().collect();
+        saved.completed_tasks.retain(|task| !pending.contains(task));
+        let most = KEPT_BYTES / self.agents.max(1);
+        for persona in saved.persona_states.values_mut() {
+            if let Some(kept) = persona.get_mut("checkpoint")
+                && kept.to_string().len() > most
+            {
+                *kept = Value::Null;
+            }
+        }
         let size =
             |state: &ExecutionState| serde_json::to_string(state).map_or(0, |json| json.len());
         while size(&saved) > STATE_BYTES && shrink(&mut saved) {}
@@ -424,6 +462,10 @@ impl Ledger {
             self.state.metrics.insert(name, Value::from(whole));
         }
     }
+}
+
+fn entries(state: &Value, part: &str) -> Map<String, Value> {
+    state[part].as_object().cloned().unwrap_or_default()
 }
 
 /// Removes what is missed least. Returns whether there was anything.
@@ -478,7 +520,7 @@ mod tests {
                 .keep(&agent, Map::from_iter([("k".to_owned(), Value::from("y".repeat(400)))]), now)
                 .expect("kept");
         }
-        assert!(serde_json::to_string(&ledger.state).expect("JSON").len() > limit::CHECKPOINT.max);
+        assert!(serde_json::to_string(&ledger.state).expect("JSON").len() > STATE_BYTES);
         let saved = ledger.snapshot();
         assert!(saved.to_string().len() <= STATE_BYTES);
         assert!(saved["persona_states"].as_object().expect("personas").len() > 20, "{saved}");

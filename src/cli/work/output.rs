@@ -14,6 +14,8 @@ use crate::{harmless, redact};
 pub(super) const MARK: &str = "::callboard::checkpoint ";
 /// Bytes of a line that are examined; the rest of a longer one is only logged.
 const LONGEST_LINE: usize = 256 << 10;
+/// Those of a line with a checkpoint.
+const LONGEST_MARKED: usize = MARK.len() + limit::CHECKPOINT.max;
 /// Bytes that no private key exceeds.
 const LONGEST_KEY: usize = 32 << 10;
 /// Lines kept for the message of a failure, and bytes kept of each.
@@ -143,7 +145,10 @@ impl Output {
         if let Some(json) = text.strip_prefix(MARK) {
             let state = serde_json::from_str(json).map_err(|error| error.to_string());
             self.marked.push(if line.is_too_long {
-                Err("the line is too long".to_owned())
+                Err(format!(
+                    "the line is longer than {} bytes, which one checkpoint may have",
+                    limit::CHECKPOINT.max
+                ))
             } else {
                 state
             });
@@ -216,8 +221,13 @@ impl Output {
 impl Lines {
     /// Returns the part of `bytes` that exceeds the longest line.
     fn push<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
-        let room = LONGEST_LINE - self.begun.len();
-        let (kept, beyond) = bytes.split_at(bytes.len().min(room));
+        // Whether it is marked is known when as much as the mark is there.
+        let unknown = MARK.len().saturating_sub(self.begun.len()).min(bytes.len());
+        let (start, bytes) = bytes.split_at(unknown);
+        self.begun.extend_from_slice(start);
+        let is_marked = self.begun.starts_with(MARK.as_bytes());
+        let longest = if is_marked { LONGEST_MARKED } else { LONGEST_LINE };
+        let (kept, beyond) = bytes.split_at(bytes.len().min(longest - self.begun.len()));
         self.begun.extend_from_slice(kept);
         self.is_too_long |= !beyond.is_empty();
         beyond

@@ -130,12 +130,21 @@ impl Shop {
                     self.pause(Duration::from_millis(*pause), Urgency::Kill).await;
                 }
                 (answer, _) => {
-                    if let Ok(reply) = &answer {
-                        self.learn(reply);
+                    match &answer {
+                        Ok(reply) => self.learn(reply),
+                        Err(_) => self.not_sent(&arguments),
                     }
                     return answer;
                 }
             }
+        }
+    }
+
+    /// Notes that what a call, or one of a batch, says of the state may not have arrived.
+    fn not_sent(&self, arguments: &Value) {
+        let of_batch = arguments["operations"].as_array().into_iter().flatten();
+        for saving in of_batch.map(|one| &one["arguments"]).chain([arguments]) {
+            self.ledger.borrow_mut().not_sent(&saving["state"]);
         }
     }
 
@@ -246,7 +255,8 @@ impl Shop {
             "workflow_id": self.workflow,
             "task_id": held.map(|held| &held.task),
             "attempt": held.map(|held| held.attempt),
-            "state": self.ledger.borrow_mut().snapshot(),
+            "state": self.ledger.borrow_mut().change(),
+            "replace": ["completed_tasks"],
             "spent": spent,
         })
     }

@@ -775,17 +775,28 @@ impl Worker {
     }
 
     /// Saves the workflow. If the state is refused, that must not end the work, so what was spent
-    /// is charged without it.
+    /// is charged without it, and the refusal is told.
     async fn save(&self, held: Option<&Held>, spent: Spent) -> anyhow::Result<()> {
+        let refusal = self.try_save(held, spent).await?;
+        let problem = |refusal| format!("where the work stands was not saved: {refusal}");
+        self.shop.tell_problem(refusal.map(problem));
+        Ok(())
+    }
+
+    /// Like [`Self::save`]. Returns why the state was refused, if it was.
+    async fn try_save(&self, held: Option<&Held>, spent: Spent) -> anyhow::Result<Option<Refusal>> {
         let mut saving = self.shop.saving(Some(&self.agent), held, spent);
-        let mut saved = self.shop.call(&self.caller(), "save_checkpoint", saving.clone()).await;
-        if let Err(CallError::Refused(refusal)) = &saved {
-            tracing::warn!(%refusal, "where the work stands was not saved");
-            (saving["state"], saving["kept"]) = (Value::Null, Value::Null);
-            saved = self.shop.call(&self.caller(), "save_checkpoint", saving).await;
+        let refusal = match self.shop.call(&self.caller(), "save_checkpoint", saving.clone()).await
+        {
+            Ok(_) => return Ok(None),
+            Err(CallError::Refused(refusal)) => refusal,
+            Err(error) => return Err(error.into()),
+        };
+        for field in ["state", "replace", "kept"] {
+            saving[field] = Value::Null;
         }
-        match saved {
-            Ok(_) | Err(CallError::Refused(_)) => Ok(()),
+        match self.shop.call(&self.caller(), "save_checkpoint", saving).await {
+            Ok(_) | Err(CallError::Refused(_)) => Ok(Some(refusal)),
             Err(error) => Err(error.into()),
         }
     }

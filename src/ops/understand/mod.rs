@@ -38,7 +38,8 @@ use crate::state::refusal::Refusal;
 
 /// Optional numbers for which 0 has a meaning of its own. For others it stands for none, as strict
 /// clients fill in every argument.
-const ZERO_COUNTS: [&str; 5] = ["since_seq", "wait_seconds", "number", "keep", "seq"];
+const ZERO_COUNTS: [&str; 6] =
+    ["since_seq", "wait_seconds", "number", "keep", "seq", "expected_checkpoint"];
 /// Records in which each field decides who may do something, or how much.
 const BINDING: [&str; 2] = ["demands", "budget"];
 /// Lists without which a call reaches further: an empty one names nobody, so it is no way to leave
@@ -425,7 +426,8 @@ impl Reading {
                 let fields = values::object(value).ok_or_else(wanted)?;
                 let fields = fields.into_iter().map(|(key, value)| {
                     let at = within(at, &words::name(&key));
-                    let value = if **item == Shape::Any {
+                    // null takes the entry away where that is possible, else it is refused later.
+                    let value = if **item == Shape::Any || value.is_null() {
                         value
                     } else {
                         self.value(&key, item, value, &at)?

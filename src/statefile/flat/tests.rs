@@ -311,7 +311,7 @@ impl Table {
             56..60 => {
                 let workflow = ["w1", "w2"][self.chance.below(2)];
                 let (place, dropped) =
-                    state.next_place(&WorkflowId::trusted(workflow), 1 + self.chance.below(4));
+                    state.next_place(&WorkflowId::trusted(workflow), 0, 1 + self.chance.below(4));
                 let number = 1 + state
                     .workflow(&WorkflowId::trusted(workflow))
                     .map_or(0, |known| known.checkpoint);

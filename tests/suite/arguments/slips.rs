@@ -342,8 +342,14 @@ fn zero_and_false_count_where_they_mean_something() {
     for step in 1..=4 {
         client.ok("save_checkpoint", json!({"workflow_id": "flow", "state": {"step": step}}));
     }
-    let none = client.call("delete_checkpoints", json!({"workflow_id": "flow", "number": 0}));
-    assert_eq!(none.code(), "unknown_checkpoint", "{}", none.text);
+    for nothing in [
+        json!({"workflow_id": "flow"}),
+        json!({"workflow_id": "flow", "number": 0}),
+        json!({"workflow_id": "flow", "number": 0, "keep": 0, "all": false}),
+    ] {
+        let none = client.call("delete_checkpoints", nothing);
+        assert_eq!(none.code(), "number_or_keep", "{}", none.text);
+    }
     let newest =
         client.ok("get_checkpoint", json!({"workflow_id": "flow", "task_id": "", "number": 0}));
     assert_eq!(newest["checkpoint"]["number"], 4, "{newest}");
@@ -353,13 +359,14 @@ fn zero_and_false_count_where_they_mean_something() {
     let kept =
         client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 3, "keep": 0}));
     assert_eq!(kept["kept"], 1, "{kept}");
-    let kept =
-        client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 0, "keep": 0}));
+    let kept = client.ok("delete_checkpoints", json!({"workflow_id": "flow", "keep": 0}));
     assert_eq!(
         (&kept["kept"], kept.get("removed")),
         (&json!(0), None),
         "the workflow stays: {kept}"
     );
+    let all = json!({"workflow_id": "flow", "number": 0, "keep": 0, "all": true});
+    assert_eq!(client.ok("delete_checkpoints", all)["removed"], true);
     client.register("w");
     client.ok("claim_task", json!({"agent_id": "w", "task_id": "a"}));
     let failed = client.ok(

@@ -12,7 +12,7 @@ const MODEL: Reader = Reader::Model(Toolset::Full);
 const IMPLEMENTATION: [&str; 18] = [
     "invalid type",
     "invalid value",
-    "expected",
+    ", expected",
     "sequence",
     "struct",
     "variant",
@@ -162,6 +162,43 @@ fn every_wrong_value_is_understood_or_refused_by_the_name_of_its_argument() {
     assert!(refused > 3_000 && understood > 3_000, "{refused} refused, {understood} understood");
 }
 
+/// An object with any members is shown as a text, and taken in both forms.
+#[test]
+fn an_object_with_any_members_is_taken_as_it_is_and_as_its_json() {
+    let mut taken = Vec::new();
+    for entry in ops::all() {
+        let schema = Value::Object(entry.input_schema(false));
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let is_object = matches!(field["type"].as_str(), None | Some("object"));
+            let is_choice = !field["enum"].is_null() || !field["oneOf"].is_null();
+            if !is_object || field["properties"].is_object() || is_choice {
+                continue;
+            }
+            let read = |value: Value| {
+                let mut given = required(&schema);
+                given.insert(name.clone(), value);
+                let understood = understand(entry, Value::Object(given));
+                understood.map(|understood| understood.prepared.params())
+            };
+            let members =
+                [json!({"a": {"b": [1, null]}, "c": "d"}), json!({"a": "b"}), json!({"a": 1})];
+            let both =
+                members.map(|object| (read(object.clone()), read(object.to_string().into())));
+            let (whole, text) = both
+                .into_iter()
+                .find(|(whole, _)| whole.is_ok())
+                .unwrap_or_else(|| panic!("{}.{name} takes no object of these", entry.name));
+            let whole = whole.expect("it is taken");
+            assert_eq!(text.expect("its JSON is taken, too"), whole, "{}.{name}", entry.name);
+            assert!(whole[name].is_object(), "{}.{name}: {whole}", entry.name);
+            taken.push(format!("{}.{name}", entry.name));
+        }
+    }
+    for known in ["complete_task.data", "create_task.metadata", "save_checkpoint.kept"] {
+        assert!(taken.iter().any(|one| one == known), "{known} is not among {taken:?}");
+    }
+}
+
 /// What strict clients fill in for an optional argument that a model leaves out.
 #[test]
 fn blank_optional_arguments_are_none() {
@@ -172,7 +209,8 @@ fn blank_optional_arguments_are_none() {
         ("release_files", "reservations"),
         ("release_files", "files"),
     ];
-    const ZERO_COUNTS: [&str; 5] = ["since_seq", "wait_seconds", "number", "keep", "seq"];
+    const ZERO_COUNTS: [&str; 6] =
+        ["since_seq", "wait_seconds", "number", "keep", "seq", "expected_checkpoint"];
     let mut blanks = 0;
     for entry in ops::all() {
         let schema = Value::Object(entry.input_schema(false));

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use callboard::state::limit;
 use callboard::state::time::{SECOND, Timestamp};
 use serde_json::json;
 
@@ -230,6 +231,59 @@ fn what_a_command_marks_is_kept_at_once_and_given_to_the_next_try() {
             .contains("a checkpoint was not kept")
             .then_some(())
     });
+}
+
+/// A command whose first try marks an object of so many bytes, and whose second writes what it is
+/// given to a file.
+fn marks(bytes: usize) -> String {
+    let padding = bytes - r#"{"page":7,"text":""}"#.len();
+    format!(
+        r#"if [ $CALLBOARD_TRY = 2 ]; then cat > given; exit 0; fi
+        printf '::callboard::checkpoint {{"page":7,"text":"'
+        head -c {padding} /dev/zero | tr '\0' x; echo '"}}'
+        while [ ! -e go ]; do sleep 0.02; done; exit 1"#
+    )
+}
+
+#[test]
+fn a_mark_as_large_as_a_checkpoint_may_be_is_given_to_the_next_try() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script = marks(limit::CHECKPOINT.max);
+    let options = ["--workflow", "w", "--backoff", "0", "--agents", "2"];
+    let mut worker = Worker::start(&board, &options, &script);
+    worker.tells("checkpoint");
+    let saved = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"].take();
+    assert!(saved.to_string().len() < 64 << 10, "the state, which is saved often, stays small");
+    fs::write(board.base().join("go"), "").unwrap();
+    let (summary, status) = worker.ends();
+    assert!(status.success(), "{summary}");
+    let given = fs::read(board.base().join("given")).unwrap();
+    let input: serde_json::Value = serde_json::from_slice(&given).unwrap();
+    assert_eq!(input["checkpoint"].to_string().len(), limit::CHECKPOINT.max);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn a_mark_that_is_too_long_is_told_by_the_work_and_on_the_board() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script = marks(limit::CHECKPOINT.max + 1);
+    let mut worker = Worker::start(&board, &["--workflow", "w", "--backoff", "0"], &script);
+    let told = worker.tells("problem");
+    let why = told["message"].as_str().unwrap();
+    assert!(why.starts_with("a: a checkpoint was not kept: ") && why.contains("1048576"), "{why}");
+    let note = until(crate::harness::PATIENCE, "the board says so", || {
+        let attempts = board.task("a")["attempts"].take();
+        attempts.as_array()?.last()?["note"].as_str().map(str::to_owned)
+    });
+    assert!(note.starts_with("a checkpoint was not kept: "), "{note}");
+    fs::write(board.base().join("go"), "").unwrap();
+    let (summary, status) = worker.ends();
+    assert!(status.success(), "{summary}");
+    let given = fs::read(board.base().join("given")).unwrap();
+    let input: serde_json::Value = serde_json::from_slice(&given).unwrap();
+    assert_eq!(input["checkpoint"], serde_json::Value::Null);
 }
 
 #[test]

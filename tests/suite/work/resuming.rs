@@ -104,6 +104,26 @@ fn workflow_that_goes_on_does_not_name_what_others_have_done_since() {
 }
 
 #[test]
+fn what_others_save_in_the_workflow_of_a_worker_stays() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let script = "touch begun; while [ ! -e go ]; do sleep 0.02; done";
+    let mut worker = Worker::start(&board, &["--workflow", "w"], script);
+    worker.tells("running");
+    let state = json!({"persona_states": {"critic": {"status": "waiting"}}, "metrics": {"score": 7},
+        "artifacts": {"report": "r.md"}});
+    board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": state}));
+    fs::write(board.base().join("go"), "").unwrap();
+    assert_eq!(worker.ends().0["done"], 2);
+    let saved =
+        board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].take();
+    assert_eq!(saved["persona_states"]["critic"], json!({"status": "waiting"}), "{saved}");
+    assert_eq!((&saved["metrics"]["score"], &saved["metrics"]["done"]), (&json!(7), &json!(2)));
+    assert_eq!(saved["artifacts"]["report"], "r.md");
+    assert_eq!(saved["completed_tasks"], json!(["a", "b"]));
+}
+
+#[test]
 fn forty_steps_survive_twenty_kills() {
     let kills = size("CALLBOARD_WORK_KILLS", 20);
     let board = Board::new();

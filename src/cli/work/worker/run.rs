@@ -21,6 +21,7 @@ use super::{Cause, LOOK, OUT_OF_TIME, Outcome, Tried, Worker};
 use crate::cli::supervise::{self, Assignment, Order, Usage};
 use crate::participant::CallError;
 use crate::state::id::TaskId;
+use crate::state::limit;
 use crate::state::task::Task;
 use crate::state::workflow::Spent;
 
@@ -248,6 +249,7 @@ impl Worker {
         let mut ordered = Urgency::Work;
         let (mut last_saved, mut unsaved): (Option<Instant>, bool) = (None, false);
         let mut writing: Option<Writing<'_>> = None;
+        let mut unkept = Unkept::default();
         loop {
             let seen = *stop.borrow_and_update();
             if seen >= Urgency::Cut && seen > ordered {
@@ -262,6 +264,11 @@ impl Worker {
                 writing = Some(Box::pin(self.save_kept(held)));
                 (last_saved, unsaved) = (Some(Instant::now()), false);
             }
+            if writing.is_none()
+                && let Some(reason) = unkept.untold.take()
+            {
+                writing = Some(Box::pin(self.note_unkept(held, reason)));
+            }
             let end = select! {
                 happened = child.next(output) => match happened {
                     Happened::Output => continue,
@@ -271,7 +278,7 @@ impl Worker {
                         continue;
                     }
                     Happened::Marked(marked) => {
-                        unsaved |= self.keep(marked, output);
+                        unsaved |= self.keep(marked, output, &mut unkept);
                         continue;
                     }
                     Happened::Over => {
@@ -279,8 +286,11 @@ impl Worker {
                         let (end, printed) = child.end(output).await;
                         written(&mut writing).await;
                         // The last line need not end with a newline.
-                        if self.keep(output.take_marked(), output) || unsaved {
+                        if self.keep(output.take_marked(), output, &mut unkept) || unsaved {
                             self.save_kept(held).await;
+                        }
+                        if let Some(reason) = unkept.untold.take() {
+                            self.note_unkept(held, reason).await;
                         }
                         return (end, printed, cause);
                     }
@@ -322,7 +332,7 @@ impl Worker {
     }
 
     /// Keeps the newest of the marked checkpoints. Returns whether there is one to save.
-    fn keep(&self, marked: Vec<Marked>, output: &mut Output) -> bool {
+    fn keep(&self, marked: Vec<Marked>, output: &mut Output, unkept: &mut Unkept) -> bool {
         let mut kept = false;
         for one in marked {
             let one = one.and_then(|state| {
@@ -330,23 +340,55 @@ impl Worker {
             });
             match one {
                 Ok(()) => kept = true,
-                Err(reason) => output.note(&format!("a checkpoint was not kept: {reason}")),
+                Err(reason) => {
+                    output.note(&format!("a checkpoint was not kept: {reason}"));
+                    unkept.add(reason);
+                }
             }
         }
         kept
     }
 
     async fn save_kept(&self, held: &Held) {
-        match self.save(Some(held), Spent::default()).await {
-            Ok(()) => {
+        match self.try_save(Some(held), Spent::default()).await {
+            Ok(None) => {
                 self.shop.show.tell(&Event::Checkpoint { agent: &self.agent, task: &held.task })
             }
+            Ok(Some(refusal)) => self.note_unkept(held, refusal.to_string()).await,
             Err(error) => {
                 self.shop.tell_problem(Some(format!(
                     "{}: a checkpoint was not kept: {error:#}",
                     held.task
                 )));
             }
+        }
+    }
+
+    /// Tells of a checkpoint that was not kept, here and, by a note, on the board: whoever takes
+    /// the task next goes on from an older one.
+    async fn note_unkept(&self, held: &Held, reason: String) {
+        let what = format!("a checkpoint was not kept: {reason}");
+        self.shop.tell_problem(Some(format!("{}: {what}", held.task)));
+        let note = bounded(&what, limit::NOTE.max);
+        let noting = json!({"agent_id": self.agent, "task_id": held.task,
+            "attempt": held.attempt, "note": note});
+        if let Err(error) = self.shop.call(&self.caller(), "heartbeat", noting).await {
+            tracing::debug!(%error, "no note");
+        }
+    }
+}
+
+/// Why marked checkpoints of one try were not kept. The first is told; the log has all.
+#[derive(Default)]
+struct Unkept {
+    untold: Option<String>,
+    is_told: bool,
+}
+
+impl Unkept {
+    fn add(&mut self, reason: String) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            self.untold = Some(reason);
         }
     }
 }
