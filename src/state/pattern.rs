@@ -84,6 +84,15 @@ impl Pattern {
         }
     }
 
+    /// True if the pattern surely covers all that the other matches.
+    pub fn includes(&self, other: &Self) -> bool {
+        let all_below = |root: &str| is_at_or_below(&other.text, root);
+        let directory = self.text.strip_suffix("/**").filter(|root| !root.contains(SPECIAL));
+        self.text == "**"
+            || all_below(directory.unwrap_or(&self.text))
+            || !other.is_glob() && self.covers(&other.text)
+    }
+
     /// How little the pattern covers: of two that cover a file, the greater one is narrower.
     pub fn narrowness(&self) -> (usize, bool) {
         (self.head().len(), !self.is_glob())

@@ -242,6 +242,50 @@ fn reservations_end_by_time_by_release_and_by_a_leader() {
 }
 
 #[test]
+fn files_are_given_up_one_by_one_and_the_others_stay_reserved() {
+    let mut world = World::new().agent("a1").agent("a2");
+    let files = json!({"files": ["src/a.rs", "src/b.rs", "docs/"], "minutes": 50, "reason": "r"});
+    let first =
+        world.by("a1").call("reserve_files", files).expect("reserved")["reservation"].take();
+    world.call("reserve_files", json!({"files": ["lib/x.rs", "lib/y.rs"]})).expect("reserved");
+    world.at(MINUTE);
+    let one = json!({"files": ["src/a.rs", "src/none.rs"]});
+    world.call("release_files", one).replies(json!({"left": 2, "unknown": ["src/none.rs"]}));
+    let held = |world: &World| {
+        ["src/a.rs", "src/b.rs", "docs/d.md", "lib/x.rs", "lib/y.rs"]
+            .map(|path| !holders(world, path).is_empty())
+    };
+    assert_eq!(held(&world), [false, true, true, true, true]);
+    let id = first["id"].as_str().expect("an id");
+    let left = world.state.reservations().find(|one| one.id.as_str() == id).expect("it is there");
+    assert_eq!(
+        (left.files.as_slice(), left.reason.as_deref()),
+        (&["src/b.rs".to_owned(), "docs/".to_owned()][..], Some("r"))
+    );
+    assert_eq!(json!(left.until), first["until"], "for as long as it was");
+    world.by("a2").call("reserve_files", json!({"files": ["src/a.rs"]})).expect("it is free");
+    // What is held by a directory cannot be given up in part.
+    let said = world.by("a1").call("release_files", json!({"files": ["docs/d.md", "src/b.rs"]}));
+    let said = said.refuses("held_in_part");
+    assert!(said.to_string().contains(&format!("give up {id}")), "{said}");
+    assert_eq!(held(&world), [true, true, true, true, true]);
+    // A pattern gives up all that it covers, and an id bounds it.
+    world
+        .call("release_files", json!({"reservations": [id], "files": ["lib/"]}))
+        .replies(json!({"left": 2, "unknown": ["lib/"]}));
+    world.call("release_files", json!({"files": ["lib/*.rs"]})).replies(json!({"left": 1}));
+    assert_eq!(held(&world), [true, true, true, false, false]);
+    world.call("release_files", json!({"files": []})).replies(json!({"left": 1}));
+    world
+        .call("release_files", json!({"files": ["docs", "src/"]}))
+        .replies(json!({"left": 0, "unknown": null}));
+    assert_eq!(held(&world), [true, false, false, false, false], "what a2 has is a2's");
+    world
+        .call("release_files", json!({"reservations": [id]}))
+        .replies(json!({"left": 0, "unknown": [id]}));
+}
+
+#[test]
 fn what_was_reserved_before_a_claim_becomes_the_tasks_when_it_is_renewed() {
     let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2})).task("t").task("u");
     let reserve = json!({"files": ["src/x.rs"], "minutes": 5});
