@@ -131,7 +131,7 @@ impl Server {
         let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
         caller.reader = self.reader;
         if let Some(client) = request.client_info() {
-            caller.client = Some(client.name).filter(|name| !name.is_empty());
+            caller.called_by(client.name, client.title);
         }
         caller
     }

@@ -38,6 +38,9 @@ pub struct Call<'a> {
     /// The default agent that the process was started with, even if `Auto` has resolved to a name
     /// since.
     pub started_as: &'a DefaultAgent,
+    /// What an agent that registers without an id is called, before its number; `None` where
+    /// nothing tells its client.
+    pub nickname: Option<&'a str>,
     /// The bearer of the token that let the caller in; `None` if the caller is the board's owner.
     pub principal: Option<&'a Principal>,
     /// The name of the board's owner, as far as the caller gives it.
@@ -90,6 +93,7 @@ impl<'a> Call<'a> {
             fetched: &Fetched::Nothing,
             default_agent: &DefaultAgent::None,
             started_as: &DefaultAgent::None,
+            nickname: None,
             principal: None,
             person: None,
             remote: false,

@@ -67,6 +67,16 @@ impl Caller {
         }
     }
 
+    /// Notes which client calls.
+    pub fn called_by(&mut self, name: String, title: Option<String>) {
+        self.client = Some(nickname::telling(name, title)).filter(|name| !name.is_empty());
+    }
+
+    /// What a newcomer is called, before its number, that comes from afar without a name.
+    pub(super) fn newcomer(&self) -> Option<String> {
+        (self.remote && self.client.is_some()).then(|| self.prefix())
+    }
+
     fn prefix(&self) -> String {
         let worktree = self.place.worktree.as_deref().map(Path::new);
         nickname::prefix(self.client.as_deref(), worktree, self.main_worktree.as_deref())

@@ -4,7 +4,7 @@
 
 use super::guard::HUMAN;
 
-const RESERVED: [&str; 7] = [HUMAN, "person", "owner", "auto", "system", "callboard", "board"];
+pub const RESERVED: [&str; 7] = [HUMAN, "person", "owner", "auto", "system", "callboard", "board"];
 
 /// Whether the id reads as one of the reserved names: in other letters, with punctuation or a
 /// number, or with characters that look like those of the name.

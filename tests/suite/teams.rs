@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::harness::http::{Door, Server};
 use crate::harness::{Board, Client};
 
 /// A session of Claude Code before anything has registered.
@@ -186,6 +187,30 @@ fn a_session_that_comes_back_late_hears_who_has_its_task() {
     after.kill();
     let told_before = register(&mut session(&board));
     assert_eq!(told_before["lost"], Value::Null, "it is told once: {told_before}");
+}
+
+#[test]
+fn a_client_that_is_called_like_the_person_or_the_board_works_under_another_name() {
+    for called in ["human", "Human", "callboard", "system", "owner-mcp-client", "B0ard"] {
+        let board = Board::new();
+        let mut client = Client::start(board.command().args(["mcp", "--agent", "auto"]));
+        client.name = called;
+        assert_eq!(register(&mut client)["agent_id"], "agent-1", "{called}");
+        add(&mut client, &["a"]);
+        assert_eq!(client.ok("claim_task", json!({}))["agent_id"], "agent-1", "{called}");
+    }
+}
+
+#[test]
+fn a_newcomer_over_http_is_called_after_its_client_and_never_as_another() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let worker = json!({"role": "worker"});
+    let name = |door: Door| door.ok(&server, "register_agent", &worker)["agent_id"].clone();
+    // The client of the tests is called `test`.
+    assert_eq!([name(Door::Mcp), name(Door::Mcp), name(Door::Mcp)], ["test-1", "test-2", "test-3"]);
+    let without_a_client = name(Door::Rpc);
+    assert!(!without_a_client.as_str().unwrap().starts_with("test"), "{without_a_client}");
 }
 
 #[test]

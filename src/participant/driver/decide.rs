@@ -200,6 +200,7 @@ impl Driver {
         operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T,
     ) -> T {
         let started_as = call.caller.default_agent();
+        let nickname = call.caller.newcomer();
         let seed = self.chance.draw();
         let unshown = self.commit.trouble();
         let others = view.troubles().into_iter();
@@ -225,6 +226,7 @@ impl Driver {
             fetched: call.fetched.as_deref().unwrap_or(&Fetched::Nothing),
             default_agent: &default_agent,
             started_as: &started_as,
+            nickname: nickname.as_deref(),
             principal: call.caller.principal.as_deref(),
             person: call.caller.person.as_deref(),
             remote: call.caller.remote,
