@@ -42,6 +42,19 @@ const LIST_TTL_MS: u64 = 300_000;
 /// Time for which the list of tasks may be cached, unless the client hears of changes.
 const TASKS_TTL_MS: u64 = 5_000;
 
+/// Clients, by how their names begin, whose models read both parts of a result: they get the text
+/// alone, or each reply would cost twice. All others read one part; some of them only the
+/// structured one, or make much of a result without it.
+const READ_BOTH: [&str; 4] = [
+    // Their models get the whole result as JSON.
+    "cline",
+    "@cline/",
+    // The structured part becomes a field of the text block.
+    "@langchain/mcp-adapters",
+    // Copilot CLI adds both to the conversation.
+    "github-copilot",
+];
+
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 const METHODS_WITH_PARAMS: [&str; 13] = [
@@ -220,7 +233,7 @@ impl ServerHandler for Server {
         }
         let arguments = Value::Object(call.arguments.unwrap_or_default());
         match self.call(&call.name, arguments, &request).await? {
-            Ok(reply) => Ok(CallToolResult::structured(reply).into()),
+            Ok(reply) => Ok(once(CallToolResult::structured(reply), &request).into()),
             Err(CallError::UnknownOperation(name)) => {
                 let text = ops::no_operation("tool", &name);
                 Err(ErrorData::invalid_params(
@@ -228,7 +241,10 @@ impl ServerHandler for Server {
                     None,
                 ))
             }
-            Err(error) => Ok(refused(&error, &self.listener(agent.as_ref())).into()),
+            Err(error) => {
+                let refused = refused(&error, &self.listener(agent.as_ref()));
+                Ok(once(refused, &request).into())
+            }
         }
     }
 
@@ -348,6 +364,15 @@ impl ServerHandler for Server {
             None,
         ))
     }
+}
+
+/// The result without its structured part, if the client's model would read that, too.
+fn once(mut result: CallToolResult, request: &Request) -> CallToolResult {
+    let name = request.client_info().map(|client| client.name.to_lowercase()).unwrap_or_default();
+    if READ_BOTH.iter().any(|client| name.starts_with(client)) {
+        result.structured_content = None;
+    }
+    result
 }
 
 fn refused(error: &CallError, listener: &Listener) -> CallToolResult {

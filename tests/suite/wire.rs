@@ -66,6 +66,17 @@ impl Session {
         answer
     }
 
+    /// A session of the client of this name.
+    fn of(client: &str) -> Self {
+        let mut session = Self::start(&[]);
+        let client = json!({"name": client, "version": "1"});
+        let params =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        session.ask(message(0, "initialize", params));
+        session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        session
+    }
+
     fn write(&mut self, bytes: &[u8]) {
         self.input.as_mut().unwrap().write_all(bytes).unwrap();
     }
@@ -828,4 +839,54 @@ fn instructions_reach_both_eras() {
     assert!(old["result"]["instructions"].as_str().unwrap().len() <= 2_000);
     assert_eq!(old["result"]["serverInfo"]["name"], "callboard");
     assert_eq!(old["result"]["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
+}
+
+/// What a worker does, from its registration to its second, empty-handed claim. Returns the
+/// results.
+fn worker_of(client: &str) -> Vec<Value> {
+    let mut session = Session::of(client);
+    let mut ask = |number: u32, name: &str, arguments: Value| {
+        let called = json!({"name": name, "arguments": arguments});
+        session.ask(message(number, "tools/call", called))["result"].take()
+    };
+    let description = "Write the parser, with tests. ".repeat(20);
+    ask(
+        1,
+        "create_task",
+        json!({"id": "t", "description": description, "files": ["src/parser.rs"]}),
+    );
+    let loops = [
+        ("register_agent", json!({"agent_id": "w", "role": "worker"})),
+        ("claim_task", json!({"agent_id": "w"})),
+        ("heartbeat", json!({"agent_id": "w", "note": "half of it"})),
+        ("complete_task", json!({"agent_id": "w", "task_id": "t", "output": "written"})),
+        ("claim_task", json!({"agent_id": "w"})),
+        ("complete_task", json!({"agent_id": "w", "task_id": "none", "output": "refused"})),
+    ];
+    (2..).zip(loops).map(|(id, (name, given))| ask(id, name, given)).collect()
+}
+
+#[test]
+fn clients_whose_models_read_both_parts_of_a_result_get_its_text_alone() {
+    let bytes = |results: &[Value]| results.iter().map(|one| one.to_string().len()).sum::<usize>();
+    let both = worker_of("claude-code");
+    for result in &both {
+        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap())
+            .unwrap_or_else(|_| result["structuredContent"].clone());
+        assert_eq!(result["structuredContent"], text, "one is the other");
+    }
+    for client in ["Cline", "@cline/core", "@langchain/mcp-adapters", "github-copilot-developer"] {
+        let once = worker_of(client);
+        for (result, known) in once.iter().zip(&both) {
+            assert_eq!(result.get("structuredContent"), None, "{client}: {result}");
+            assert_eq!(result["isError"], known["isError"]);
+            assert!(result["content"][0]["text"].as_str().is_some_and(|text| !text.is_empty()));
+        }
+        println!(
+            "a worker's loop of {client}: {} bytes, with both parts {}",
+            bytes(&once),
+            bytes(&both)
+        );
+        assert!(bytes(&once) * 100 < bytes(&both) * 65, "{client}");
+    }
 }
