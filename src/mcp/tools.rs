@@ -3,10 +3,12 @@
 //! itself, so nothing is lost by that.
 
 use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::ops::schema::variants;
 use crate::ops::{self, Annotations, Entry, Toolset};
+
+const JSON_TEXT: &str = "JSON object";
 
 /// The tools that `tools/list` returns, in a stable order.
 pub fn tool_list(toolset: Toolset, agent_required: bool) -> Vec<Tool> {
@@ -15,7 +17,9 @@ pub fn tool_list(toolset: Toolset, agent_required: bool) -> Vec<Tool> {
 }
 
 fn tool(entry: &Entry, toolset: Toolset, agent_required: bool) -> Tool {
-    let mut schema = portable(&Value::Object(entry.input_schema(agent_required)));
+    let mut schema = entry.input_schema(agent_required);
+    schema.entry("properties").or_insert_with(|| json!({}));
+    let mut schema = portable(&Value::Object(schema));
     let shown = entry.of_workers.filter(|_| toolset == Toolset::Worker);
     if let (Some(shown), Some(properties)) =
         (shown, schema.get_mut("properties").and_then(Value::as_object_mut))
@@ -40,10 +44,15 @@ fn annotations(of: Annotations) -> ToolAnnotations {
 
 /// The schema with the keywords that every client reads: `type`, `enum`, `properties`, `items`,
 /// `required` and `description`. Defaults and the meanings of variants go into the description.
+///
+/// An object with any members is shown as a text with its JSON. Strict conversion refuses it
+/// otherwise, or closes it, so that it can only be empty. Both forms are taken.
 fn portable(schema: &Value) -> Map<String, Value> {
     let variants = variants(schema);
     let kind =
         schema["type"].as_str().unwrap_or(if variants.is_empty() { "object" } else { "string" });
+    let is_free = kind == "object" && !schema["properties"].is_object();
+    let kind = if is_free { "string" } else { kind };
     let mut shown = Map::new();
     shown.insert("type".to_owned(), Value::from(kind));
     if !variants.is_empty() {
@@ -54,7 +63,9 @@ fn portable(schema: &Value) -> Map<String, Value> {
         "array" => _ = shown.insert("items".to_owned(), Value::Object(portable(&schema["items"]))),
         _ => {}
     }
-    if let Some(description) = description(schema) {
+    let described = description(schema).into_iter().chain(is_free.then(|| JSON_TEXT.to_owned()));
+    let description = described.collect::<Vec<_>>().join("; ");
+    if !description.is_empty() {
         shown.insert("description".to_owned(), Value::from(description));
     }
     shown

@@ -22,7 +22,6 @@ pub struct Heartbeat;
 pub struct Params {
     pub agent_id: Option<String>,
     pub task_id: Option<String>,
-    /// How far you are
     pub note: Option<String>,
     pub attempt: Option<u32>,
     /// Your worktree, if not the server's

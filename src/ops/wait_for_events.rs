@@ -21,7 +21,7 @@ pub struct WaitForEvents;
 #[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// `next_seq` of the last reply; 0: from the first event. Default now
+    /// `next_seq` of the last reply; default now, 0: all
     pub since_seq: Option<u64>,
     #[serde(default)]
     pub kinds: Vec<String>,
@@ -96,8 +96,8 @@ const LONGEST_KIND: usize = 64;
 
 impl Operation for WaitForEvents {
     const NAME: &'static str = "wait_for_events";
-    const DESCRIPTION: &'static str = "Leaders: wait for what happens from now on, or get what happened since a seq. Workers wait \
-         in claim_task.";
+    const DESCRIPTION: &'static str =
+        "Leaders: wait for news, or read it since a seq. Workers wait in claim_task.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;

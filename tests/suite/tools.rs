@@ -80,6 +80,11 @@ fn faults(schema: &Value, place: &str, depth: usize) -> Vec<String> {
         properties.is_some() == (kind == "object"),
         "has properties if and only if it is an object".to_owned(),
     );
+    // Strict conversion refuses an object with any members, or leaves it none.
+    check(
+        depth == 0 || properties.is_none_or(|properties| !properties.is_empty()),
+        "is an object with any members".to_owned(),
+    );
     check(
         fields.contains_key("items") == (kind == "array"),
         "has items if and only if it is a list".to_owned(),
@@ -154,7 +159,11 @@ fn assert_tells_the_same(shown: &Value, precise: &Value, place: &str) {
     };
     assert_eq!(current(shown), current(precise), "{place}");
     assert_eq!(shown.get("required"), precise.get("required"), "{place}");
+    // An object with any members is shown as its JSON.
+    let is_argument = place.contains(['.', '[']);
+    let is_free = is_argument && precise["type"] == "object" && !precise["properties"].is_object();
     if let Some(kind) = precise.get("type") {
+        let kind = if is_free { &json!("string") } else { kind };
         assert_eq!(&shown["type"], kind, "{place}");
     }
     if let Some(values) = precise.get("enum") {
@@ -201,7 +210,12 @@ fn nothing_but_keywords_is_lost_from_the_precise_schemas() {
         "{mode}"
     );
     assert_eq!(of("send_message", "kind")["enum"], json!(["inform", "reply", "request"]));
-    assert_eq!(of("complete_task", "data")["type"], "object");
+    let data = of("complete_task", "data");
+    assert_eq!((&data["type"], &data["properties"]), (&json!("string"), &Value::Null));
+    assert!(
+        data["description"].as_str().is_some_and(|text| text.contains("JSON object")),
+        "{data}"
+    );
 }
 
 #[test]
