@@ -28,7 +28,7 @@ enum Command {
     /// A command that `callboard work` runs may save in the workflow of `work`,
     /// $CALLBOARD_WORKFLOW: as with a line `::callboard::checkpoint {…}` that it prints, the
     /// object is kept for the next try of its task.
-    Save(Save),
+    Save(Box<Save>),
     /// Print the newest sound checkpoint; exit code 1 if there is none
     Show(Show),
     /// List the workflows, or the checkpoints of one
@@ -125,7 +125,7 @@ struct Delete {
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command.unwrap_or(Command::List(List::default())) {
-        Command::Save(arguments) => save(session, arguments),
+        Command::Save(arguments) => save(session, *arguments),
         Command::Show(arguments) => show(session, &arguments),
         Command::List(arguments) => list(session, &arguments),
         Command::Delete(arguments) => delete(session, &arguments),

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::page::{Page, Part, Shown, bytes};
 use super::{Annotations, Call, Operation, READ, Toolset};
@@ -139,6 +140,7 @@ fn whole(
     let total = all.len();
     let mut page = Page::new(call, None, usize::MAX)?.cut("get_task with attempt");
     if call.reader.is_model() {
+        task.kept = task.kept.take().map(shown_to_model);
         page = page.within(REPLY.saturating_sub(bytes(&task)).max(ATTEMPTS_AT_LEAST));
     }
     let mut back =
@@ -154,6 +156,16 @@ fn whole(
     let mut attempts = page.into_entries();
     attempts.reverse();
     Ok((part, Whole { task, attempts }))
+}
+
+/// What an agent left with a task, or where it is if it would fill the reply.
+fn shown_to_model(kept: Arc<Map<String, Value>>) -> Arc<Map<String, Value>> {
+    let size = bytes(&kept);
+    if size <= REPLY / 2 {
+        return kept;
+    }
+    let whole = format!("{size} bytes: `callboard call get_task` in a shell has it whole");
+    Arc::new(Map::from_iter([("shortened".to_owned(), Value::from(whole))]))
 }
 
 /// A task that has left the live state, read from the event that keeps it.

@@ -29,8 +29,8 @@ pub struct Params {
     pub task_id: Option<String>,
     /// Your attempt of task_id; default the current one
     pub attempt: Option<u32>,
-    /// What has changed since the newest checkpoint, which stays otherwise; if omitted, no
-    /// checkpoint is made and only the rest is saved
+    /// What has changed since the newest checkpoint; the rest stays. null takes a persona away, or
+    /// a key of a map. If omitted, only the rest of the call is saved
     pub state: Option<Change>,
     /// Parts that state gives whole: what it leaves out of them goes
     #[serde(default)]

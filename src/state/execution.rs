@@ -61,8 +61,8 @@ impl Default for ExecutionState {
     }
 }
 
-/// What a save changes of the state; what it leaves out stays. null for a persona, or for a key of
-/// retry_counts, artifacts or metrics, removes that
+/// What a save changes of the state: what it leaves out stays, and null for a persona, or for a key
+/// of retry_counts, artifacts or metrics, takes that away
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
@@ -87,7 +87,7 @@ pub struct Change {
     pub metrics: Map<String, Value>,
 }
 
-/// A part of the state that a save may give as a whole.
+// A part of the state that a save may give as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {

@@ -266,6 +266,25 @@ fn what_a_holder_leaves_with_its_task_stays_until_that_is_done() {
 }
 
 #[test]
+fn what_was_left_with_a_task_never_fills_the_reply_of_a_model() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.register("a1");
+    client.ok("create_task", json!({"id": "t", "description": "d"}));
+    client.ok("claim_task", json!({"agent_id": "a1"}));
+    for size in [15_000, 900_000] {
+        let kept = json!({"text": "x".repeat(size)});
+        let saving = json!({"agent_id": "a1", "workflow_id": "w", "task_id": "t", "kept": kept});
+        client.ok("save_checkpoint", saving);
+        let shown = client.ok("get_task", json!({"task_id": "t"}));
+        assert!(shown.to_string().len() < limit::REPLY, "{size}");
+        let is_cut = shown["task"]["kept"]["shortened"].is_string();
+        assert_eq!(is_cut, size > limit::REPLY / 2, "{size}");
+        assert_eq!(board.cli_ok("get_task", json!({"task_id": "t"}))["task"]["kept"], kept);
+    }
+}
+
+#[test]
 fn ten_of_a_workflow_are_kept_and_places_used_again() {
     let mut world = World::new();
     for step in 1..=25 {
@@ -601,8 +620,17 @@ fn a_damaged_newest_checkpoint_falls_back_to_the_one_before() {
     assert_eq!(claim["handoff"]["checkpoint"]["number"], 2, "{claim}");
     let saved = board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": at_step(4)}));
     assert_eq!(saved["checkpoint"], 4, "a damaged number is not used again");
+    assert_eq!((&saved["damaged"], &saved["step"]), (&json!([3]), &json!(4)), "{saved}");
     let read = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
     assert_eq!((&read["checkpoint"]["number"], &read["fallback"]), (&json!(4), &Value::Null));
+    let phase = json!({"workflow_id": "w", "state": {"phase": "on"}});
+    let board = imported(|document| newest(document, 1));
+    let saved = board.cli_ok("save_checkpoint", phase);
+    assert_eq!(
+        (&saved["phase"], &saved["step"], &saved["damaged"]),
+        (&json!("on"), &json!(2), &json!([3])),
+        "it goes on from the newest sound one"
+    );
     let all = imported(|document| newest(document, 3));
     let read = all.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
     assert_eq!(

@@ -867,7 +867,7 @@ fn a_server_wants_its_token() {
 fn a_batch_that_is_too_large_for_a_server_is_refused_whole() {
     let (board, elsewhere) = (Board::new(), Board::new());
     let server = Served::start(&board, "127.0.0.1:0");
-    let text = "x".repeat(10_000);
+    let text = "x".repeat(callboard::state::limit::BODY.max / 200);
     let batch: Value = (0..200).map(|_| json!({"description": text})).collect();
     std::fs::write(elsewhere.base().join("large.json"), batch.to_string()).unwrap();
     let ran = server.run(&elsewhere, &["--json", "add", "--batch", "large.json"]);

@@ -185,7 +185,7 @@ fn listener_is_not_told_what_was_purged() {
     let head = board.events().len();
     purge(&board, TEXT, &["--yes"]);
     let told = until(Duration::from_secs(10), "the purge is told", || {
-        let reply = client.ok("wait_for_events", json!({"after": 0, "limit": 50}));
+        let reply = client.ok("wait_for_events", json!({"since_seq": 0, "limit": 50}));
         let events = reply["events"].as_array().cloned().unwrap_or_default();
         (events.len() > head).then(|| reply.to_string())
     });
