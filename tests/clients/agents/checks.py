@@ -129,7 +129,8 @@ def judged(project, task, model=None, client=None):
     if client is None:
         return said
     request = model.recorded(client)[-1]
-    schemas = {name: schema for name, schema in request.turn.tools.items() if own(name)}
+    told = {**request.turn.revealed, **request.turn.tools}
+    schemas = {name: schema for name, schema in told.items() if own(name)}
     if not schemas:
         raise Failure(f"{said}, but no tool of the board among {sorted(request.turn.tools)}")
     wrong = [fault for name, schema in schemas.items() for fault in faults(request.vendor, name, schema)]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from .dialects import DIALECTS, Gemini, event
-from .script import Call, Calls, Turn, next_action
+from .script import SEARCHES, Call, Calls, Turn, next_action
 
 # Titles and summaries are asked for with no tools, or hardly any.
 FEWEST_TOOLS = 3
-# Claude Code may keep an MCP server's tools back until they are searched for.
-SEARCH, PREFIX = "ToolSearch", "mcp__callboard__"
+# Claude Code may keep an MCP server's tools back until they are searched for. Qwen Code does, and has `BRIDGE` call them.
+BRIDGE, PREFIX = "tool_call", "mcp__callboard__"
 USED = ["register_agent", "claim_task", "heartbeat", "complete_task"]
 
 
@@ -96,13 +96,19 @@ class Model:
 
 def named(wanted, turn):
     """The calls by the client's names, or a search for those that it keeps back."""
-    searched = any(tool == SEARCH for tool, _ in turn.results)
-    if SEARCH in turn.tools and not searched and any(turn.named(call.tool) is None for call in wanted):
+    search = next((tool for tool in SEARCHES if tool in turn.tools), None)
+    searched = any(tool in SEARCHES for tool, _ in turn.results)
+    if search and not searched and any(turn.named(call.tool) is None for call in wanted):
         query = "select:" + ",".join(PREFIX + tool for tool in USED)
-        return [Call(SEARCH, {"query": query, "max_results": len(USED)})]
+        return [Call(search, {"query": query, "max_results": len(USED)})]
     prefix = PREFIX if searched else ""
     names = [turn.named(call.tool) or prefix + call.tool for call in wanted]
-    return [Call(name, filled(call.arguments, turn.tools.get(name))) for name, call in zip(names, wanted, strict=True)]
+    calls = [Call(name, filled(call.arguments, turn.tools.get(name))) for name, call in zip(names, wanted, strict=True)]
+    return [bridged(call) if BRIDGE in turn.tools and call.tool not in turn.tools else call for call in calls]
+
+
+def bridged(call):
+    return Call(BRIDGE, {"name": call.tool, "arguments": call.arguments})
 
 
 def filled(arguments, schema):

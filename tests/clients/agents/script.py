@@ -9,6 +9,10 @@ import re
 from dataclasses import dataclass, field
 
 
+# The tools by which Claude Code and Qwen Code have the model search for others.
+SEARCHES = ("ToolSearch", "tool_search")
+
+
 @dataclass
 class Call:
     """A call of a tool by its own name; the dialect finds what the client named it. `stand_in` does the same when the tool
@@ -50,8 +54,10 @@ def first_object(text):
             found = decoder.raw_decode(text, brace.start())[0]
         except json.JSONDecodeError:
             continue
-        # Some hand on the block that the text came in.
-        return first_object(found["text"]) if found.get("type") == "text" and "text" in found else found
+        # Some hand on the block that the text came in, or the whole result.
+        blocks = found["content"] if isinstance(found.get("content"), list) else [found]
+        texts = [block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+        return first_object(texts[0]) if texts else found
     return {}
 
 
@@ -67,6 +73,13 @@ class Turn:
     def named(self, tool):
         """How the client calls `tool`: `mcp__callboard__claim_task`, `callboard-claim_task` and others."""
         return next((name for name in self.tools if is_named(name, tool)), None)
+
+    @property
+    def revealed(self):
+        """Tools that a search has told of, with their schemas: some clients go on hiding them from the vendor."""
+        texts = [text for tool, text in self.results if tool in SEARCHES]
+        found = [first_object(part) for text in texts for part in text.split("<function>")[1:]]
+        return {one["name"]: one.get("parametersJsonSchema") for one in found if "name" in one}
 
     @property
     def texts(self):
@@ -89,7 +102,7 @@ def strings(value):
 def next_action(script, turn):
     """The script's next call after the results that are in, or the text it ends with."""
     steps = script(turn)
-    results = [one for one in turn.results if one[0] != "ToolSearch"]
+    results = [one for one in turn.results if one[0] not in SEARCHES]
     try:
         action = next(steps)
         while results:
