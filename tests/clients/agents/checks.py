@@ -165,9 +165,10 @@ def sdk(title, package, *arguments):
 
 
 ERAS = ("legacy", "auto")
+QUICK = ("claude", "codex", "gemini", "qwen", "cline")
 OLDER = ("1.18", "1.19", "1.20", "1.21", "1.22", "1.23", "1.32")
 CHECKS = [
-    *(Program(program, quick=program.name in ("claude", "codex", "gemini")) for program in PROGRAMS),
+    *(Program(program, quick=program.name in QUICK) for program in PROGRAMS),
     *(Program(program, hooks=True) for program in HOOKED),
     *(Library(f"Python SDK, {era}", "mcp", "python_sdk.py", era, model=False) for era in ERAS),
     *(sdk(f"TypeScript SDK, {era}", "@modelcontextprotocol/client", era) for era in ERAS),
@@ -180,6 +181,7 @@ CHECKS = [
     Library("pydantic-ai", "pydantic-ai-slim", "pydantic_ai_agent.py"),
     Library("langchain, strict", "langchain-mcp-adapters", "langchain_adapters.py", mcp1=True),
     Library("AI SDK", "@ai-sdk/mcp", "ai_sdk.mjs"),
+    Library("Mastra", "@mastra/mcp", "mastra.mjs", quick=True),
     Inspector("legacy"),
     Inspector("modern"),
     # Clients that know only stdio reach a URL by it.

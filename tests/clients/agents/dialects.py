@@ -146,7 +146,7 @@ class Responses:
 
 
 class Chat:
-    """OpenAI chat completions: Copilot CLI, opencode, and most libraries."""
+    """OpenAI chat completions: Copilot CLI, opencode, Qwen Code, Cline, Continue, and most libraries."""
 
     @staticmethod
     def understands(path):

@@ -1,4 +1,4 @@
-"""Installs the clients, pinned by the files beside this one, into a cache outside the repository (2.5 GB)."""
+"""Installs the clients, pinned by the files beside this one, into a cache outside the repository (3.7 GB)."""
 
 import hashlib
 import os

@@ -1,6 +1,9 @@
-"""Five agents that people work with: how each is configured, pointed at the scripted model, and started."""
+"""Agents that people work with: how each is configured, pointed at the scripted model, and started."""
 
 import json
+from pathlib import Path
+
+LOOPBACK = Path(__file__).resolve().parent / "loopback.cjs"
 
 
 class ClaudeCode:
@@ -98,10 +101,79 @@ class OpenCode:
         return ["opencode", "run", prompt]
 
 
+class QwenCode:
+    name, title, package = "qwen", "Qwen Code", "@qwen-code/qwen-code"
+
+    @staticmethod
+    def configure(place, model):
+        server = {"command": place.server[0], "args": place.server[1:]}
+        if place.url:
+            server = {"httpUrl": place.url, "headers": place.authorization}
+        settings = {
+            "general": {"enableAutoUpdate": False},
+            "privacy": {"usageStatisticsEnabled": False},
+            "security": {"auth": {"selectedType": "openai"}},
+            "model": {"name": "scripted"},
+            "mcpServers": {"callboard": server},
+        }
+        write(place.home / ".qwen/settings.json", json.dumps(settings))
+        return {"OPENAI_BASE_URL": model, "OPENAI_API_KEY": "x"}
+
+    @staticmethod
+    def command(prompt):
+        return ["qwen", "--yolo", prompt]
+
+
+class Cline:
+    name, title, package = "cline", "Cline", "cline"
+
+    @staticmethod
+    def configure(place, model):
+        server = {"type": "stdio", "command": place.server[0], "args": place.server[1:]}
+        if place.url:
+            server = {"type": "streamableHttp", "url": place.url, "headers": place.authorization}
+        settings = place.home / ".cline/data/settings"
+        write(settings / "cline_mcp_settings.json", json.dumps({"mcpServers": {"callboard": server}}))
+        # Each command would try for 8 s to send what it measured.
+        write(settings / "global-settings.json", json.dumps({"telemetryOptOut": True, "autoUpdateEnabled": False}))
+        place.run(["cline", "auth", "--provider", "openai", "--apikey", "x", "--modelid", "scripted", "--baseurl", model])
+        # Else a process of Cline that all its sessions share would outlive the check.
+        return {"CLINE_SESSION_BACKEND_MODE": "local"}
+
+    @staticmethod
+    def command(prompt):
+        return ["cline", prompt]
+
+
+class Continue:
+    name, title, package = "continue", "Continue", "@continuedev/cli"
+
+    @staticmethod
+    def configure(place, model):
+        server = {"type": "stdio", "command": place.server[0], "args": place.server[1:]}
+        if place.url:
+            server = {"type": "streamable-http", "url": place.url, "requestOptions": {"headers": place.authorization}}
+        scripted = {"name": "scripted", "provider": "openai", "model": "scripted", "apiBase": model, "apiKey": "x"}
+        settings = {
+            "name": "scripted", "version": "1.0.0", "schema": "v1",
+            "models": [{**scripted, "roles": ["chat"], "capabilities": ["tool_use"]}],
+            "mcpServers": [{"name": "callboard", **server}],
+        }
+        # YAML can be written as JSON.
+        write(place.home / ".continue/config.yaml", json.dumps(settings))
+        # It would send the machine's id to its vendor, and update itself.
+        return {"NODE_OPTIONS": f"--require {LOOPBACK}"}
+
+    @staticmethod
+    def command(prompt):
+        return ["cn", "--auto", "-p", prompt]
+
+
 def prepare(program, place, model, hooks=False):
     """Writes the client's configuration, and returns its environment beside the place's."""
     env = program.configure(place, model)
-    place.connect(program.name, *([] if hooks else ["--no-hooks"]))
+    if program not in BY_HAND:
+        place.connect(program.name, *([] if hooks else ["--no-hooks"]))
     return env
 
 
@@ -112,4 +184,6 @@ def write(path, text):
 
 # These have hooks that `callboard connect` writes without asking, and that need nobody's trust.
 HOOKED = [ClaudeCode]
-PROGRAMS = [ClaudeCode, Codex, GeminiCli, CopilotCli, OpenCode]
+# `callboard connect` does not know these: their own configuration names the server.
+BY_HAND = [QwenCode, Cline, Continue]
+PROGRAMS = [ClaudeCode, Codex, GeminiCli, CopilotCli, OpenCode, *BY_HAND]
