@@ -31,7 +31,9 @@ const PEAKS: [&str; 2] = ["peak_memory_bytes", "peak_open_files"];
 /// Bytes of a whole state as it is saved, which is often.
 const STATE_BYTES: usize = 62 << 10;
 /// Parts of the state that are saved entry by entry, so that entries of others stay.
-const BY_ENTRY: [&str; 4] = ["persona_states", "retry_counts", "artifacts", "metrics"];
+const BY_ENTRY: [&str; 4] = [PERSONAS, "retry_counts", "artifacts", "metrics"];
+const PERSONAS: &str = "persona_states";
+const INTERRUPTED: &str = "interrupted";
 /// Levels of nesting in the state above what a command keeps.
 const DEPTH_OF_KEPT: usize = 3;
 const BREAKER: &str = "breaker";
@@ -388,9 +390,24 @@ impl Ledger {
         Ok(())
     }
 
-    /// What a save is to change: what is not as it was sent last.
-    pub(super) fn change(&mut self) -> Value {
-        let now = self.snapshot();
+    /// What a save of `agent` is to change: what is not as it was sent last. Where another agent
+    /// stands is saved by that agent, with what it does to its task: else it would be known that its
+    /// try is over, and not that the task is done.
+    pub(super) fn change(&mut self, agent: Option<&AgentId>) -> Value {
+        let mut now = self.snapshot();
+        let sent = entries(&self.sent, PERSONAS);
+        let is_anothers = |name: &String| {
+            let is_set_aside = sent.get(name).is_some_and(|one| one["status"] == INTERRUPTED);
+            agent.is_some_and(|agent| agent.as_str() != name) && !is_set_aside
+        };
+        for (name, _) in entries(&now, PERSONAS).iter().filter(|(name, _)| is_anothers(name)) {
+            if let Some(personas) = now[PERSONAS].as_object_mut() {
+                match sent.get(name) {
+                    Some(before) => _ = personas.insert(name.clone(), before.clone()),
+                    None => _ = personas.shift_remove(name),
+                }
+            }
+        }
         let mut change = now.clone();
         for part in BY_ENTRY {
             let (sent, all) = (entries(&self.sent, part), entries(&now, part));
@@ -524,6 +541,22 @@ mod tests {
         let saved = ledger.snapshot();
         assert!(saved.to_string().len() <= STATE_BYTES);
         assert!(saved["persona_states"].as_object().expect("personas").len() > 20, "{saved}");
+    }
+
+    #[test]
+    fn where_an_agent_stands_is_saved_by_itself_alone() {
+        let (mut ledger, now) = (Ledger::new(None, "c", 2), Timestamp::from_millis(1));
+        let [one, other] = ["w-1", "w-2"].map(AgentId::trusted);
+        let [first, second] = ["a", "b"].map(TaskId::trusted);
+        ledger.begin(&one, &first, 1, now);
+        let status = |change: &Value, agent: &str| change[PERSONAS][agent]["status"].clone();
+        assert_eq!(status(&ledger.change(Some(&one)), "w-1"), "running");
+        ledger.tried(&one, None, 1, Duration::ZERO, now);
+        ledger.begin(&other, &second, 1, now);
+        let saved = ledger.change(Some(&other));
+        assert_eq!((status(&saved, "w-1"), status(&saved, "w-2")), (Value::Null, json!("running")));
+        let saved = ledger.change(Some(&one));
+        assert_eq!((status(&saved, "w-1"), status(&saved, "w-2")), (json!("waiting"), Value::Null));
     }
 
     #[test]

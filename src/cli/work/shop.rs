@@ -255,7 +255,7 @@ impl Shop {
             "workflow_id": self.workflow,
             "task_id": held.map(|held| &held.task),
             "attempt": held.map(|held| held.attempt),
-            "state": self.ledger.borrow_mut().change(),
+            "state": self.ledger.borrow_mut().change(agent),
             "replace": ["completed_tasks"],
             "spent": spent,
         })
