@@ -33,7 +33,7 @@
 // | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname`; `user` for people's names |
 // | messages and file reservations | `state::inbox`, `state::holding` with `pattern`; `cli::guard` for hooks |
 // | what a tool takes, decides or answers | its file in `ops`; a new one is one file and one line in the list |
-// | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
+// | what is understood of a call's arguments | `ops::understand`: `shape` (from the schema), `wrapped`, `names` (other names), `outcome` (what else a call says of a task's end), `advice` and `words` (of refusals), `called` (names of operations); `ops::naming` for names of tasks, which the state knows |
 // | sessions and runs: who runs one, where, and who receives its end | `state::run` (`runner`, `follow`, `sessions`); `journal::sqlite` for their tables |
 // | discoveries, and which agents get them | `state::finding` |
 // | how calls become durable | `participant`: `commit` (what comes next, a pure value: `batch`, `round`), `driver` (carries it out; `decide`: what a batch records; `actors`), `disk` (what it needs), `files` (the real one, on `board`) |

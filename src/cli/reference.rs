@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::slice;
 
 use super::ask::Unfit;
-use super::report::{InNumbers, blame_and_data};
+use super::report::{InNumbers, blame_and_data, say};
 use super::target::is_all;
 use super::{Declined, Session};
 use crate::ops::FindTasks;
@@ -58,6 +58,7 @@ impl Session {
     pub(super) fn found(&self, given: &[String]) -> anyhow::Result<Vec<Named>> {
         let params = Params { references: given.to_vec(), ..Params::default() };
         let found = self.ask::<FindTasks>(&params)?;
+        found.reply.passed_over.iter().for_each(|why| say(&format!("callboard: {why}")));
         self.opened.swap_warning(found.json().get("warning").cloned());
         Ok(found.reply.tasks)
     }

@@ -45,14 +45,12 @@ const TASKS_TTL_MS: u64 = 5_000;
 /// Clients, by how their names begin, whose models read both parts of a result: they get the text
 /// alone, or each reply would cost twice. All others read one part; some of them only the
 /// structured one, or make much of a result without it.
-const READ_BOTH: [&str; 4] = [
+const READ_BOTH: [&str; 3] = [
     // Their models get the whole result as JSON.
     "cline",
     "@cline/",
     // The structured part becomes a field of the text block.
     "@langchain/mcp-adapters",
-    // Copilot CLI adds both to the conversation.
-    "github-copilot",
 ];
 
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);

@@ -25,9 +25,9 @@ pub struct Params {
 pub struct Reply {
     /// In the order of references
     pub tasks: Vec<Named>,
-    /// Numbers that are also the id of another task
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warning: Option<String>,
+    /// What says so, of each number that is also the id of another task
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<String>,
 }
 
 impl Operation for FindTasks {
@@ -44,23 +44,19 @@ impl Operation for FindTasks {
         let tasks = params.references.iter().map(|given| found(given, state, call));
         let tasks = tasks.filter(|found| found.is_ok() || !params.known_only);
         let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
-        let passed_over: Vec<_> = params
-            .references
-            .iter()
-            .filter_map(|given| passed_over(given, &tasks, state))
-            .collect();
-        let warning = Some(passed_over.join("; ")).filter(|text| !text.is_empty());
-        Ok(Reply { tasks, warning })
+        let passed_over = params.references.iter().filter_map(|given| passed_over(given, state));
+        Ok(Reply { tasks, passed_over: passed_over.collect() })
     }
 }
 
-/// Says which task has `given` as its id, if another has it as its number and was found.
-fn passed_over(given: &str, found: &[Named], state: &State) -> Option<String> {
+/// Says which task has `given` as its id, if it is the number of another, which was found.
+fn passed_over(given: &str, state: &State) -> Option<String> {
     let called = state.task(&TaskId::checked(given).ok().filter(|id| is_number(id.as_str()))?)?;
-    let by_number = found.iter().find(|one| one.number.is_some_and(|own| own.to_string() == given));
-    let other = by_number.filter(|one| one.id != called.id)?;
-    let named = Named::from(&**called);
-    Some(format!("`{given}` is the number of {other}; the task with the id `{given}` is {named}"))
+    let number = given.parse().ok()?;
+    let found = state.task_numbered(number).filter(|found| found.id != called.id)?;
+    let own = state.number_of(&called.id).map(|own| format!("#{own} ")).unwrap_or_default();
+    let (title, other) = (found.headline(), called.headline());
+    Some(format!("`{given}` is the number of {title}; the id `{given}` is that of {own}{other}"))
 }
 
 /// The task, which may have retired so long ago that the state has nothing of it.

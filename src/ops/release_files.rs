@@ -61,7 +61,7 @@ impl Operation for ReleaseFiles {
             None => chosen.extend(state.reservations().filter(|one| one.agent == *agent)),
             Some(ids) => {
                 for id in ids {
-                    let id = ReservationId::checked(id)?;
+                    let id = made_id(id)?;
                     // A reservation that has ended needs no release.
                     let Some(one) = state.reservation(&id) else {
                         unknown.push(id.to_string());
@@ -96,6 +96,19 @@ impl Operation for ReleaseFiles {
             unknown: params.unknown.lock().map(|noted| noted.clone()).unwrap_or_default(),
         })
     }
+}
+
+/// An id as the board makes them; `all` or a path is none.
+fn made_id(given: &str) -> Result<ReservationId, Refusal> {
+    if !given.starts_with("res-") {
+        let wanted = "ids from reserve_files, such as \"res-7f3k\"; files takes paths; all of yours \
+                      are meant if both are left out";
+        return Err(Refusal::BadArgument {
+            argument: "reservations".to_owned(),
+            wanted: wanted.to_owned(),
+        });
+    }
+    ReservationId::checked(given)
 }
 
 /// Which of the reservations end if these files are given up, and the events that leave others

@@ -63,9 +63,8 @@ impl State {
             self.check_path_meant(given)?;
             return self.only(given, self.at_path(given).collect()).map(Some);
         }
-        let whole = given.to_lowercase();
-        let called: Vec<_> =
-            self.tasks_of_queue().filter(|task| task.headline().to_lowercase() == whole).collect();
+        let is_called = |task: &&Arc<Task>| is_same(task.headline(), given);
+        let called: Vec<_> = self.tasks_of_queue().filter(is_called).collect();
         let exact: Vec<_> =
             called.iter().filter(|task| task.headline() == given).copied().collect();
         match (called.len(), exact.len()) {
@@ -127,6 +126,14 @@ impl State {
     }
 }
 
+/// Whether two titles are the same but for their case. Most differ in the first letter, so that it
+/// takes little time to look at all.
+fn is_same(one: &str, other: &str) -> bool {
+    let plain = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
+    let begins = |text: &str| text.chars().next().map(|first| first.to_lowercase().next());
+    begins(one) == begins(other) && plain(one) == plain(other)
+}
+
 /// The number in `12` or `#12`.
 fn number(given: &str) -> Option<u64> {
     let digits = given.strip_prefix('#').unwrap_or(given);
@@ -136,7 +143,6 @@ fn number(given: &str) -> Option<u64> {
 fn unknown(given: &str) -> Refusal {
     match TaskId::checked(given) {
         Ok(task) => Refusal::UnknownTask { task },
-        Err(refusal) if given.is_empty() => refusal,
         Err(_) => Refusal::NoTaskCalled { given: shown(given) },
     }
 }

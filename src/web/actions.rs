@@ -154,8 +154,9 @@ fn act(name: &str, form: &Form) -> Option<Act> {
         }
         "pause" | "resume" => {
             let mut arguments = form.arguments(&[("reason", "reason")]);
-            let agents: Vec<_> = form.given("agent").into_iter().collect();
-            arguments.insert("agents".to_owned(), json!(agents));
+            // Without an agent, all claims are meant.
+            let agent = form.given("agent").map(|agent| ("agents".to_owned(), json!([agent])));
+            arguments.extend(agent);
             let (operation, done) =
                 if name == "pause" { ("pause", "paused") } else { ("resume", "resumed") };
             Some(Act { operation, arguments, done })

@@ -119,7 +119,7 @@ fn a_number_wins_over_the_id_of_another_task_and_it_is_said() {
     std::fs::write(board.file("mcp-state.json"), old.to_string()).expect("written");
     let cancelled = run(&board, &["cancel", "2", "--yes"]);
     assert!(cancelled.status.success(), "{}", cancelled.stderr);
-    contains(&cancelled.stderr, &["`2` is the number of #2 Second", "the id `2` is #3 Third"]);
+    contains(&cancelled.stderr, &["`2` is the number of Second", "the id `2` is that of #3 Third"]);
     assert_eq!(
         (&board.task("b")["status"], &board.task("2")["status"]),
         (&json!("cancelled"), &json!("available"))

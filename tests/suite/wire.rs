@@ -875,7 +875,7 @@ fn clients_whose_models_read_both_parts_of_a_result_get_its_text_alone() {
             .unwrap_or_else(|_| result["structuredContent"].clone());
         assert_eq!(result["structuredContent"], text, "one is the other");
     }
-    for client in ["Cline", "@cline/core", "@langchain/mcp-adapters", "github-copilot-developer"] {
+    for client in ["Cline", "@cline/core", "@langchain/mcp-adapters"] {
         let once = worker_of(client);
         for (result, known) in once.iter().zip(&both) {
             assert_eq!(result.get("structuredContent"), None, "{client}: {result}");

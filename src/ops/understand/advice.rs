@@ -36,7 +36,7 @@ const ADVICE: &[(&str, &str, &str)] = &[
     (
         "restore_snapshot",
         "dry_run preview",
-        "diff_snapshots shows what would change; there is no dry_run",
+        "there is no dry_run; `diff_snapshots` compares two states first",
     ),
     ("stop_run", "agent", "stop_agent stops an agent"),
     ("get_status", "task_id task id", "get_task shows one task"),

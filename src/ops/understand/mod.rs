@@ -399,7 +399,13 @@ impl Reading {
             Shape::Flag => values::flag(&value).ok_or_else(wanted),
             Shape::Number => values::number(&value).ok_or_else(wanted),
             Shape::Whole { least, most } => {
-                let given = values::whole(&value).ok_or_else(wanted)?;
+                let given = values::whole(&value).ok_or_else(|| match value.as_str() {
+                    Some(text) => {
+                        let not = words::name(text);
+                        refusal(at, &format!("{}, not {not}", words::wanted(name, shape)))
+                    }
+                    None => wanted(),
+                })?;
                 let number = size::within(name, given, *least);
                 if number != given {
                     self.said.clamped(at, number);

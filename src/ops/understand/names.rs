@@ -173,10 +173,8 @@ impl Record {
             return Some("no such argument; priority is 1 (first) to 10 (last)".to_owned());
         }
         if is_about(OWNER) && has("demands") {
-            let example = r#"demands, such as {"tags": ["gpu"]}"#;
-            return Some(format!(
-                "no such argument; who may take a task is said by {example}; assign_task keeps one for an agent"
-            ));
+            let instead = "demands say who may take it; assign_task keeps it for one agent";
+            return Some(format!("no such argument; {instead}"));
         }
         let limits = ["timeout_seconds", "max_attempts", "minutes", "max_concurrent"];
         let limits: Vec<_> = limits.into_iter().filter(|limit| has(limit)).collect();

@@ -204,6 +204,9 @@ fn calls_of_models_are_done_as_meant_or_refused() {
                 case.names.is_empty() || case.names.iter().any(|name| outcome.text.contains(name));
             counts[1] += 1;
             counts[2] += usize::from(named);
+            if !named {
+                println!("no next step: {}", said());
+            }
             if outcome.board != before {
                 wrong.push(format!("refused, and done: {}", said()));
             }

@@ -213,7 +213,7 @@ fn slips_are_understood_or_refused_with_the_fix() {
         ),
         (
             "update_task",
-            json!({"agent_id": "boss", "task_id": "named", "tags": [], "priority": 0}),
+            json!({"agent_id": "boss", "task_id": "named", "tags": [], "priority": 0, "hints": "h"}),
             Reply(json!({"task": {"tags": ["a", "b"], "priority": 3}})),
         ),
         (

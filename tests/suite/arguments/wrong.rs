@@ -177,7 +177,7 @@ fn an_object_with_any_members_is_taken_as_it_is_and_as_its_json() {
             let read = |value: Value| {
                 let mut given = required(&schema);
                 given.insert(name.clone(), value);
-                let understood = understand(entry, Value::Object(given));
+                let understood = understand(entry, Value::Object(given), MODEL);
                 understood.map(|understood| understood.prepared.params())
             };
             let members =
