@@ -9,6 +9,8 @@ use super::register_agent::RegisterAgent;
 use super::schema;
 use crate::state::refusal::Refusal;
 
+type Prepare = fn(Value, Vec<String>) -> Result<Box<dyn Prepared>, Refusal>;
+
 /// An operation with its types erased, for the list.
 pub struct Entry {
     pub name: &'static str,
@@ -21,7 +23,7 @@ pub struct Entry {
     params_schema: fn() -> Map<String, Value>,
     exact_schema: fn() -> Map<String, Value>,
     reply_schema: fn() -> Map<String, Value>,
-    prepare: fn(Value, Vec<String>) -> Result<Box<dyn Prepared>, Refusal>,
+    prepare: Prepare,
 }
 
 impl Entry {
