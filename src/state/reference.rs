@@ -46,7 +46,14 @@ impl State {
                 Err(Refusal::AmbiguousTask { given: shown(given), candidates, more: 0 })
             }
             (Some(found), _) | (None, Some(found)) => Ok(found),
-            (None, None) => self.named(given)?.ok_or_else(|| unknown(given)),
+            (None, None) => match self.named(given)? {
+                Some(found) => Ok(found),
+                // Which tasks a part of a name may mean is said, and none of them is taken.
+                None => match self.only(given, self.partly(&given.to_lowercase())) {
+                    Err(several @ Refusal::AmbiguousTask { .. }) => Err(several),
+                    _ => Err(unknown(given)),
+                },
+            },
         }
     }
 

@@ -88,6 +88,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("tool operation op method action", "name"),
     ("args params parameters input inputs kwargs", "arguments"),
     ("calls steps ops actions batch requests", "operations"),
+    ("preview simulate what_if", "dry_run"),
     ("worktree cwd working_directory directory", "project_dir"),
     ("branch_name git_branch", "branch"),
     ("commit_hash commit_sha sha git_commit", "commit"),
