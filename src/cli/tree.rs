@@ -128,29 +128,27 @@ fn write(page: &mut Page, tasks: &[&Task], drawn: &Drawn) {
         let path = task.path.as_ref().map(|path| format!("{path} ")).unwrap_or_default();
         let name = drawn.numbers.name(&task.id);
         let lead = format!("{}{path}{name}", "  ".repeat(depth));
-        if parts.is_empty() {
+        let progress = Some(progress(task, &below)).filter(|_| !parts.is_empty());
+        let counted = progress.as_ref().map_or_else(String::new, |progress| {
+            format!("{} % ({} of {}) ", progress.percent, progress.done, progress.tasks)
+        });
+        let text = format!("{counted}{}", task.headline());
+        let group = progress.filter(|_| !task.is_own_work());
+        if let Some(progress) = group {
+            let word = match progress.status(task.status) {
+                TaskStatus::Available => "open",
+                other => other.as_str(),
+            };
+            let tone = Tone::of(progress.status(task.status));
+            page.entry(&lead, word, tone, text);
+        } else {
             let standing = drawn.standings.get(&task.id);
             let word = standing.map_or_else(
                 || task.status.to_string(),
                 |standing| standing.words(|at| page.clock(at), &drawn.numbers),
             );
             let tone = standing.map_or_else(|| Tone::of(task.status), Standing::tone);
-            page.entry(&lead, &word, tone, task.headline());
-        } else {
-            let progress = progress(task, &below);
-            let word = match progress.status(task.status) {
-                TaskStatus::Available => "open",
-                other => other.as_str(),
-            };
-            let tone = Tone::of(progress.status(task.status));
-            let done = format!(
-                "{} % ({} of {}) {}",
-                progress.percent,
-                progress.done,
-                progress.tasks,
-                task.headline()
-            );
-            page.entry(&lead, word, tone, done);
+            page.entry(&lead, &word, tone, text);
         }
         // A chain of parents that forms a cycle is in no list that begins at the top, so this ends.
         open.extend(parts.iter().rev().map(|part| (*part, depth + 1)));
@@ -160,10 +158,11 @@ fn write(page: &mut Page, tasks: &[&Task], drawn: &Drawn) {
 fn progress(task: &Task, below: &HashMap<Option<&TaskId>, Vec<&Task>>) -> Progress {
     let mut progress = Progress::default();
     let mut open = vec![task];
-    while let Some(task) = open.pop() {
-        match below.get(&Some(&task.id)) {
-            Some(parts) => open.extend(parts),
-            None => progress.count(task.status),
+    while let Some(one) = open.pop() {
+        let parts = below.get(&Some(&one.id));
+        open.extend(parts.into_iter().flatten());
+        if parts.is_none() || one.is_own_work() && one.id != task.id {
+            progress.count(one.status);
         }
     }
     progress

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Tree;
 use super::report::{Fault, Report};
+use super::{Tree, status};
 use crate::plan::Node;
 use crate::plan::entry;
 use crate::state::digest::sha256;
@@ -109,7 +109,7 @@ pub(super) fn status(mark: &str, report: &mut Report) -> Option<&'static str> {
         blank if blank.trim().is_empty() => {}
         other => report.status(&format!("[{other}]"), "available"),
     }
-    None
+    Some(status::OPEN)
 }
 
 /// Adds a line to what an item is described with.

@@ -140,6 +140,8 @@ impl<'a> Reading<'a> {
         status::read(&mut node, &status, None, &mut self.report);
         status::own(&mut node, own_word, &status, word);
         node.items = self.items(&below, depth + 1)?;
+        // Phases and milestones are there for their parts.
+        node.status = node.status.filter(|_| depth > 1 || node.items.is_empty());
         Ok(node)
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn settled(placed: &[Placed<'_>]) -> Vec<TaskStatus> {
         .map(|one| one.node.status.map_or_else(Default::default, status::stated))
         .collect();
     let parents: Vec<_> = placed.iter().map(|one| one.parent).collect();
-    status::settled(&said, &parents)
+    status::settled(&said, &parents, &|number| placed[number].node.status.is_some())
 }
 
 /// Calls `change` with every item, each before its parts.

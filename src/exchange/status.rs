@@ -17,6 +17,9 @@ pub(super) const NOTE: &str = "note";
 /// Field of a file with the board's word, where the format has none that is read as the same.
 pub(super) const OWN: &str = "callboard_status";
 
+/// What a plan says of what is open. Said of an item with parts, it makes it work of its own.
+pub(super) const OPEN: &str = "Planned";
+
 /// Takes the board's own word for the status, as long as the file's is the one that an export wrote
 /// beside it.
 pub(super) fn own(
@@ -71,7 +74,7 @@ pub(super) fn read(node: &mut Node, word: &str, holder: Option<&str>, report: &m
 /// A status as a plan says it.
 fn as_said(stated: Stated) -> Option<&'static str> {
     match stated {
-        Stated::Open => None,
+        Stated::Open => Some(OPEN),
         Stated::Done => Some("Complete"),
         Stated::Failed => Some("Failed"),
         Stated::Cancelled => Some("Cancelled"),
@@ -80,9 +83,13 @@ fn as_said(stated: Stated) -> Option<&'static str> {
 }
 
 /// The statuses that a board has if its items are said to have these: open parts of what is called
-/// off are called off, too, and what has parts follows from them. Each item stands before its
-/// parts.
-pub(super) fn settled(said: &[Stated], parents: &[Option<usize>]) -> Vec<TaskStatus> {
+/// off are called off, too, and what has parts and is no work of its own follows from them. Each
+/// item stands before its parts.
+pub(super) fn settled(
+    said: &[Stated],
+    parents: &[Option<usize>],
+    is_own: &dyn Fn(usize) -> bool,
+) -> Vec<TaskStatus> {
     let mut down: Vec<Stated> = Vec::with_capacity(said.len());
     for (own, parent) in said.iter().zip(parents) {
         let above = parent.map(|parent| down[parent]).filter(Stated::is_called_off);
@@ -92,7 +99,7 @@ pub(super) fn settled(said: &[Stated], parents: &[Option<usize>]) -> Vec<TaskSta
     let mut by_parts: Vec<Option<TaskStatus>> = vec![None; said.len()];
     for number in (0..said.len()).rev() {
         settled[number] = by_parts[number].unwrap_or(settled[number]);
-        if let Some(parent) = parents[number] {
+        if let Some(parent) = parents[number].filter(|parent| !is_own(*parent)) {
             let own = settled[number];
             by_parts[parent] = Some(by_parts[parent].map_or(own, |other| weightier(other, own)));
         }

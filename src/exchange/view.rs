@@ -223,7 +223,8 @@ impl View {
             .clone()
             .map(|number| kept(number).map_or_else(|| of_board(number), |word| read(number, word)))
             .collect();
-        let settled = status::settled(&said, &self.parents);
+        let is_own = |number: usize| self.tasks[number].is_own_work();
+        let settled = status::settled(&said, &self.parents, &is_own);
         let words = all.map(|number| {
             let status = self.tasks[number].status;
             let is_same =
@@ -231,10 +232,7 @@ impl View {
             match kept(number).filter(|_| is_same && !status.is_in_work()) {
                 Some(before) => Word { word: before.to_owned(), own: None },
                 None => {
-                    // What has parts follows them, unless it is called off, and they with it.
-                    let follows =
-                        !self.parts[number].is_empty() && !of_board(number).is_called_off();
-                    let is_clear = follows || read(number, word(status)) == of_board(number);
+                    let is_clear = read(number, word(status)) == of_board(number);
                     let own = (!is_clear).then_some(status.as_str());
                     Word { word: word(status).to_owned(), own }
                 }

@@ -48,9 +48,10 @@ impl Operation for CancelTask {
         let id = TaskId::checked(&params.task_id)?;
         let task = state.known_task(&id)?;
         let reason = input::checked_reason(params.reason.as_ref())?;
-        if state.is_parent(&id) {
-            let below = state.below(&id).into_iter().filter(|part| !state.is_parent(&part.id));
+        if state.has_parts(&id) {
+            let below = state.below(&id).into_iter().chain([task]);
             let open = below
+                .filter(|one| !state.is_parent(&one.id))
                 .filter(|part| part.status.is_unfinished() || part.status == TaskStatus::Failed);
             let open: Vec<_> = open.collect();
             if !open.is_empty() {

@@ -298,7 +298,7 @@ fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
     let tops: Vec<&Arc<Task>> = match scope {
         None => state
             .tasks()
-            .filter(|task| task.parent.is_none() && state.is_parent(&task.id))
+            .filter(|task| task.parent.is_none() && state.has_parts(&task.id))
             .take(PARTS_NAMED)
             .collect(),
         Some(scope) => {
@@ -307,14 +307,15 @@ fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
     };
     let part = |task: &Arc<Task>| {
         let mut progress = state.progress(&task.id);
-        if !state.is_parent(&task.id) {
+        let is_group = state.is_parent(&task.id);
+        if !is_group {
             progress.count(task.status);
         }
         Part {
             task: task.id.clone(),
             path: task.path.clone(),
             title: task.headline().chars().take(TEXT_SHOWN).collect(),
-            status: progress.word(task.status),
+            status: if is_group { progress.word(task.status) } else { task.status.as_str() },
             progress,
         }
     };

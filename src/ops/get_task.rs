@@ -58,7 +58,8 @@ pub struct Whole {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Parts {
-    /// Status that follows from them; in_progress once one is held or done
+    /// Status that follows from them, in_progress once one is held or done; of work of its own, its
+    /// own
     pub status: TaskStatus,
     #[serde(flatten)]
     pub progress: Progress,
@@ -67,8 +68,10 @@ pub struct Parts {
 impl Parts {
     /// None for a task without parts.
     pub(super) fn of(task: &Task, state: &State) -> Option<Self> {
-        let progress = state.is_parent(&task.id).then(|| state.progress(&task.id))?;
-        Some(Self { status: progress.status(task.status), progress })
+        let progress = state.has_parts(&task.id).then(|| state.progress(&task.id))?;
+        let is_group = state.is_parent(&task.id);
+        let status = if is_group { progress.status(task.status) } else { task.status };
+        Some(Self { status, progress })
     }
 }
 

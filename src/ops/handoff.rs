@@ -63,7 +63,7 @@ pub struct Overlap {
     pub until: Timestamp,
 }
 
-/// Result of a dependency.
+/// Result of a dependency, or of a part.
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub struct Inherited {
     pub task: TaskId,
@@ -173,7 +173,8 @@ fn handoff_with(
     found: &[String],
     checkpoint: Option<&Reached>,
 ) -> Option<Handoff> {
-    let dependencies = task.dependencies.iter().take(DEPENDENCIES_SHOWN);
+    let parts = state.parts(&task.id).map(|part| &part.id);
+    let dependencies = parts.chain(&task.dependencies).take(DEPENDENCIES_SHOWN);
     let dependencies = dependencies.filter_map(|id| inherited(state.task(id)?, output_shown));
     let ended = task.attempts.iter().rev().find(|attempt| attempt.outcome.is_some());
     let handoff = Handoff {

@@ -154,7 +154,7 @@ pub struct Understood {
     pub called_off: usize,
     /// Items that wait for others
     pub waits: Vec<Waits>,
-    /// Items without parts that nothing keeps from being done
+    /// Items that nothing keeps from being done
     pub ready: usize,
 }
 
@@ -495,9 +495,12 @@ fn remarks(plan: &Plan, state: &State, import: &Import) -> Vec<Remark> {
 fn understood(plan: &Plan, parallel: bool) -> Understood {
     let items = &plan.items;
     let of_parts = plan.of_parts();
-    let is_parent = |number: usize| of_parts[number].is_some();
+    let follows = |number: usize| of_parts[number].is_some();
     let status = |number: usize| of_parts[number].unwrap_or(items[number].status);
-    let is_group = |number: usize| items[number].is_group && is_parent(number);
+    let is_group = |number: usize| items[number].is_group && follows(number);
+    let keeps_open = |number: &usize| matches!(status(*number), Stated::Open | Stated::Failed);
+    let kept_open: HashSet<usize> =
+        (0..items.len()).filter(keeps_open).filter_map(|number| items[number].parent).collect();
     let counted: Vec<usize> = (0..items.len()).filter(|number| !is_group(*number)).collect();
     let mut before: Vec<Vec<usize>> = items.iter().map(|item| item.waits.clone()).collect();
     let order = if parallel { &[][..] } else { &plan.order };
@@ -511,7 +514,9 @@ fn understood(plan: &Plan, parallel: bool) -> Understood {
     let of = |wanted: fn(Stated) -> bool| {
         counted.iter().filter(|number| wanted(status(**number))).count()
     };
-    let ready = (0..items.len()).filter(|number| !is_parent(*number) && !waiting[*number]);
+    let is_ready =
+        |number: &usize| !follows(*number) && !waiting[*number] && !kept_open.contains(number);
+    let ready = (0..items.len()).filter(is_ready);
     let waits = (0..items.len()).filter(|number| !before[*number].is_empty()).map(|number| Waits {
         line: items[number].line,
         title: items[number].title.clone(),

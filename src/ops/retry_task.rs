@@ -59,14 +59,16 @@ impl Operation for RetryTask {
                 );
             }
         };
-        if state.is_parent(&id) {
-            return retries(state.below(&id).into_iter(), state);
+        let task = state.known_task(&id)?;
+        let is_over = matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled);
+        if state.is_parent(&id) || state.has_parts(&id) && is_over {
+            return retries(state.below(&id).into_iter().chain([task]), state);
         }
-        match state.known_task(&id)?.status {
+        match task.status {
             TaskStatus::Failed | TaskStatus::Cancelled => Ok(vec![Event::Retried { task: id }]),
             // A task that waits for its backoff need not wait any longer.
             TaskStatus::Available => {
-                let waits = state.known_task(&id)?.not_before.is_some();
+                let waits = task.not_before.is_some();
                 Ok(waits.then_some(Event::Retried { task: id }).into_iter().collect())
             }
             status => Err(Refusal::WrongStatus {

@@ -1,6 +1,6 @@
 //! Exports the plan as it stands on the board, in a form that is the same plan when imported.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::board::{Board, OfTask};
 use super::counted::{Counted, counted};
@@ -18,13 +18,13 @@ use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Task, TaskStatus};
 /// The plan as JSON. `tasks` are those of the plan, each before its parts.
 pub fn json(title: Option<&str>, tasks: &[&Task]) -> Document {
     let paths = paths(tasks);
-    let mut open: Vec<(Node, Option<&TaskId>)> = Vec::new();
+    let mut open: Vec<(Node, bool)> = Vec::new();
     let mut items = Vec::new();
     for task in tasks {
         while open.last().is_some_and(|_| open.len() >= level(task)) {
             close(&mut open, &mut items);
         }
-        open.push((node(task, &paths), task.parent.as_ref()));
+        open.push((node(task, &paths), task.is_own_work()));
     }
     while !open.is_empty() {
         close(&mut open, &mut items);
@@ -32,8 +32,10 @@ pub fn json(title: Option<&str>, tasks: &[&Task]) -> Document {
     Document { title: title.map(str::to_owned), review: None, items, board: Board::default() }
 }
 
-fn close(open: &mut Vec<(Node, Option<&TaskId>)>, items: &mut Vec<Node>) {
-    let Some((node, _)) = open.pop() else { return };
+/// Closes the innermost item. A group has no status of its own.
+fn close(open: &mut Vec<(Node, bool)>, items: &mut Vec<Node>) {
+    let Some((mut node, is_own)) = open.pop() else { return };
+    node.status = node.status.filter(|_| is_own || node.items.is_empty());
     match open.last_mut() {
         Some((above, _)) => above.items.push(node),
         None => items.push(node),
@@ -109,8 +111,10 @@ pub fn markdown(title: Option<&str>, review: Option<Review>, tasks: &[&Task]) ->
     if let Some(review) = review {
         text.push_str(&format!("\nreview: {review}\n"));
     }
+    let parents: HashSet<&TaskId> = tasks.iter().filter_map(|task| task.parent.as_ref()).collect();
     for task in tasks {
-        item(&mut text, task, &paths, order.get(&task.id).copied());
+        let is_group = parents.contains(&task.id) && !task.is_own_work();
+        item(&mut text, task, &paths, order.get(&task.id).copied(), is_group);
     }
     text
 }
@@ -118,8 +122,15 @@ pub fn markdown(title: Option<&str>, review: Option<Review>, tasks: &[&Task]) ->
 /// Levels of items that are written as headings.
 const HEADINGS: usize = 2;
 
-/// Writes one item: phases and milestones as headings, what is below them as a checklist.
-fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>, before: Option<&TaskId>) {
+/// Writes one item: phases and milestones as headings, what is below them as a checklist. A group has
+/// no status of its own.
+fn item(
+    text: &mut String,
+    task: &Task,
+    paths: &HashMap<&TaskId, &str>,
+    before: Option<&TaskId>,
+    is_group: bool,
+) {
     let (path, title) = (task.path.as_deref().unwrap_or_default(), one_line(task.headline()));
     let level = level(task);
     let indent = match level {
@@ -133,14 +144,20 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>, before: 
             text.push_str(&format!("\n{} {path}: {title}{end}\n\n", "#".repeat(level + 1)));
         }
         _ => {
-            let mark = if task.status == TaskStatus::Done { 'x' } else { ' ' };
-            text.push_str(&format!("{}- [{mark}] {path}: {title}\n", "  ".repeat(level - 3)));
+            let mark = match task.status {
+                _ if is_group => "",
+                TaskStatus::Done => "[x] ",
+                _ => "[ ] ",
+            };
+            text.push_str(&format!("{}- {mark}{path}: {title}\n", "  ".repeat(level - 3)));
         }
     }
     let has_word =
         matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete);
-    let is_said = has_word || task.status == TaskStatus::Done && level <= 2;
-    let status = is_said.then(|| word(task.status));
+    let has_box = level > HEADINGS && !is_group;
+    let is_done = task.status == TaskStatus::Done;
+    let is_said = has_word || !has_box && (is_done || task.is_own_work());
+    let status = (is_said && !is_group).then(|| word(task.status));
     let (priority, depends) = (Some(task.priority), depends(task, paths));
     let is_free =
         may_wait(&title) || before.is_some_and(|before| !task.dependencies.contains(before));

@@ -41,7 +41,9 @@ pub struct Node {
     pub title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Planned (or Researching, Ready, Implementing, In Progress), Complete or Failed
+    /// Planned (or Researching, Ready, Implementing, In Progress), Complete or Failed. With parts,
+    /// an item that has one is work of its own, unless its type is Phase or Milestone; one without
+    /// follows from them
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
     /// 1 (first) to 10; default that of the parent, else 5
@@ -117,6 +119,8 @@ const OF_BOARD: [&str; 7] =
 
 /// What the path says already.
 const IGNORED: [&str; 2] = ["type", "kind"];
+/// Types of items that are there for their parts.
+const GROUPS: [&str; 2] = ["phase", "milestone"];
 
 /// The fields of an object, each by its own name. Values are kept as raw text, so that errors
 /// can name the line in which each begins.
@@ -130,6 +134,14 @@ impl<'a> Fields<'a> {
             .find(|(other, _)| *other == name)
             .map(|(_, value)| *value)
             .filter(|value| value.get() != "null")
+    }
+
+    /// Whether its type says that it is there for its parts.
+    fn is_group(&self) -> bool {
+        let kinds = self.1.iter().filter(|(name, _)| IGNORED.contains(&name.as_str()));
+        kinds.into_iter().any(|(_, kind)| {
+            GROUPS.iter().any(|group| kind.get().trim_matches('"').eq_ignore_ascii_case(group))
+        })
     }
 }
 
@@ -285,8 +297,9 @@ impl<'a> Reading<'a> {
             ["priority", "status", "estimated_minutes", "review"]
                 .map(|name| self.given(&fields, name));
         let number = self.drafts.len();
-        self.drafts.push(Draft { item, priority, status, estimate, review, ..Draft::default() });
         let parts: Vec<&RawValue> = self.value(&fields, "items")?.unwrap_or_default();
+        let status = status.filter(|_| parts.is_empty() || !fields.is_group());
+        self.drafts.push(Draft { item, priority, status, estimate, review, ..Draft::default() });
         parts.into_iter().try_for_each(|part| self.item(part, Some(number), level + 1))
     }
 

@@ -300,7 +300,7 @@ fn values(draft: &mut Draft, remarks: &mut Vec<Remark>) {
     if let Some(given) = draft.status.take() {
         match stated(&given.text) {
             Some((status, is_said)) => {
-                draft.item.status = status;
+                (draft.item.status, draft.item.is_own) = (status, true);
                 if is_said {
                     let read = if status.is_called_off() { "cancelled" } else { "not done yet" };
                     let remark =

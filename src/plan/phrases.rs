@@ -129,7 +129,7 @@ fn struck(draft: &mut Draft) {
     let [title, reason] = [1, 2].map(|group| found.get(group).map_or("", |one| one.as_str()));
     let title = format!("{title}{reason}");
     if draft.item.status == Stated::Open {
-        draft.item.status = Stated::Obsolete;
+        (draft.item.status, draft.item.is_own) = (Stated::Obsolete, true);
     }
     draft.item.title = title;
 }

@@ -160,8 +160,8 @@ impl State {
         blocked.collect()
     }
 
-    /// Available tasks with a dependency that failed, was cancelled or is obsolete: nothing frees
-    /// them by itself. They are found from those that ended badly, so that a board on which little
+    /// Available tasks with a dependency that failed, was cancelled or is obsolete, or with a failed
+    /// part: nothing frees them by itself. They are found from those that ended badly, so that a board on which little
     /// failed is not searched.
     pub fn blocked_by_failure(&self) -> impl Iterator<Item = &Arc<Task>> {
         let live = self.index.ended_badly().filter_map(|one| self.records.tasks.get(one));
@@ -171,12 +171,15 @@ impl State {
         let retired = retired.map(|(id, _)| id).take(if has_retired { usize::MAX } else { 0 });
         let mut found: BTreeSet<Ordinal> = BTreeSet::new();
         let mut seen: HashSet<&TaskId> = HashSet::new();
-        for id in live.map(|task| &task.id).chain(retired) {
+        let live: Vec<&Arc<Task>> = live.collect();
+        let failed = live.iter().filter(|task| task.status == TaskStatus::Failed);
+        found.extend(failed.filter_map(|part| self.ordinal_of(part.parent.as_ref()?)));
+        for id in live.into_iter().map(|task| &task.id).chain(retired) {
             for ordinal in self.index.dependents(id) {
                 let task = self.records.tasks.get(ordinal);
                 let Some(task) = task.filter(|task| task.depends_on(id)) else { continue };
                 found.insert(ordinal);
-                if self.is_parent(&task.id) && seen.insert(&task.id) {
+                if self.has_parts(&task.id) && seen.insert(&task.id) {
                     let below = self.below(&task.id);
                     found.extend(below.into_iter().filter_map(|part| self.ordinal_of(&part.id)));
                 }
@@ -189,6 +192,7 @@ impl State {
     /// The failed, cancelled and obsolete tasks that a task waits for.
     pub fn failures<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
         self.prerequisites(task)
+            .chain(self.open_parts(task))
             .filter(|id| self.status_of(id).is_some_and(TaskStatus::ended_badly))
     }
 }

@@ -129,7 +129,7 @@ impl State {
     /// A task is needed by unfinished dependents and parents, while it has parts, and while it is
     /// in the plan, so that a changed plan finds it.
     fn is_needed(&self, task: &Task) -> bool {
-        self.is_parent(&task.id) || self.is_needed_itself(task)
+        self.has_parts(&task.id) || self.is_needed_itself(task)
     }
 
     fn is_needed_itself(&self, task: &Task) -> bool {

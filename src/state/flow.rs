@@ -1,14 +1,15 @@
 //! What waits for what on the whole board, followed forwards: from a task to those that wait for
 //! it. A question about all tasks takes one walk, however long the chains are.
 //!
-//! A task without parts is one node. A parent is two: its start, which its parts wait for, and its
-//! end, which waits for them.
+//! A task without parts is one node. One with parts is two: its start, which its parts wait for, and
+//! its end, which waits for them. Work of its own is done at its end.
 
 pub(super) mod cause;
 
 use std::collections::HashSet;
 
 use super::id::TaskId;
+use super::parts::keeps_open;
 use super::task::{Task, TaskStatus};
 use super::{Ordinal, State};
 
@@ -26,8 +27,8 @@ pub(super) struct Flow<'s> {
     numbers: Vec<u32>,
     /// The end of each task: of one without parts, its start.
     ends: Vec<u32>,
-    /// The parent whose end a node behind those of `tasks` is.
-    parents: Vec<u32>,
+    /// The parent whose end a node behind those of `tasks` is, and whether it is a group.
+    parents: Vec<(u32, bool)>,
     /// Tasks whose places others take in the plan, and which those wait for without depending on
     /// them.
     replaced: HashSet<&'s TaskId>,
@@ -56,9 +57,9 @@ impl<'s> Flow<'s> {
         }
         let count = flow.tasks.len() as u32;
         for (number, task) in (0..count).zip(&flow.tasks) {
-            if state.is_parent(&task.id) {
+            if state.has_parts(&task.id) {
                 flow.ends.push(count + flow.parents.len() as u32);
-                flow.parents.push(number);
+                flow.parents.push((number, !task.is_own_work()));
             } else {
                 flow.ends.push(number);
             }
@@ -78,7 +79,7 @@ impl<'s> Flow<'s> {
     /// Calls `visit` with each node that waits for this one.
     fn each_after(&self, node: u32, mut visit: impl FnMut(u32)) {
         let number = match (node as usize).checked_sub(self.tasks.len()) {
-            Some(parent) => self.parents[parent],
+            Some(parent) => self.parents[parent].0,
             None => node,
         };
         let task = self.tasks[number as usize];
@@ -94,10 +95,22 @@ impl<'s> Flow<'s> {
             return;
         }
         let parent = task.parent.as_ref().and_then(|parent| self.state.ordinal_of(parent));
-        if let Some(parent) = parent.and_then(|ordinal| self.number(ordinal)) {
+        let is_kept_open =
+            |parent: &u32| !self.tasks[*parent as usize].is_own_work() || keeps_open(task);
+        if let Some(parent) = parent.and_then(|ordinal| self.number(ordinal)).filter(is_kept_open) {
             visit(self.ends[parent as usize]);
         }
         self.each_dependent(&task.id, visit);
+    }
+
+    /// The task that is done at this node; none at the start of one with parts, and at the end of a
+    /// group.
+    fn work_at(&self, node: u32) -> Option<u32> {
+        match (node as usize).checked_sub(self.tasks.len()) {
+            Some(parent) => Some(self.parents[parent]).filter(|(_, is_group)| !is_group),
+            None => Some((node, false)).filter(|_| self.ends[node as usize] == node),
+        }
+        .map(|(number, _)| number)
     }
 
     fn each_dependent(&self, id: &TaskId, visit: impl FnMut(u32)) {
@@ -160,11 +173,11 @@ impl<'s> Flow<'s> {
     }
 
     fn roots(&self) -> Vec<Root<'s>> {
-        let is_root = |number: usize| {
-            self.tasks[number].status.ended_badly() && self.ends[number] as usize == number
-        };
-        let live = (0..self.tasks.len()).filter(|number| is_root(*number));
-        let live = live.map(|number| (&self.tasks[number].id, Some(number as u32)));
+        let live = self.ends.iter().copied().filter(|end| self.ended_badly_at(*end));
+        let live = live.filter_map(|end| {
+            let number = self.work_at(end)?;
+            Some((&self.tasks[number as usize].id, Some(end)))
+        });
         let state = self.state;
         let is_gone = |id: &&TaskId| state.task(id).is_none() && !state.is_done(id);
         let gone = state.index.awaited().filter(is_gone).map(|id| (id, None));
@@ -172,14 +185,15 @@ impl<'s> Flow<'s> {
         live.chain(gone).map(root).collect()
     }
 
+    fn ended_badly_at(&self, node: u32) -> bool {
+        self.work_at(node).is_some_and(|number| self.tasks[number as usize].status.ended_badly())
+    }
+
     /// How many tasks wait for each of at most `ROOTS` roots.
     fn counts(&self, roots: &[Root<'_>]) -> Vec<usize> {
         let mut waits_for = vec![0_u128; self.nodes()];
         // A task that ended passes on itself alone, and not what it waited for.
-        let is_over = |node: u32| {
-            self.tasks.get(node as usize).is_some_and(|task| task.status.ended_badly())
-                && self.ends[node as usize] == node
-        };
+        let is_over = |node: u32| self.ended_badly_at(node);
         for (bit, root) in roots.iter().enumerate() {
             match root.node {
                 Some(node) => waits_for[node as usize] |= 1 << bit,
@@ -201,9 +215,9 @@ impl<'s> Flow<'s> {
             }
         }
         let mut tally = Tally::default();
-        for (number, task) in self.tasks.iter().enumerate() {
-            if self.ends[number] as usize == number && self.state.is_blocked(task) {
-                tally.add(waits_for[number]);
+        for (task, end) in self.tasks.iter().zip(&self.ends) {
+            if self.work_at(*end).is_some() && self.state.is_blocked(task) {
+                tally.add(waits_for[*end as usize]);
             }
         }
         (0..roots.len()).map(|bit| tally.count(bit)).collect()
@@ -256,15 +270,15 @@ mod tests {
 
     const TASKS: usize = 9;
 
-    /// A task: its parent and dependencies among those before it, or one behind it, and how it
-    /// ended.
-    type Drawn = (Option<usize>, Vec<usize>, usize, Option<usize>);
+    /// A task: its parent and dependencies among those before it, or one behind it, how it ended,
+    /// and whether it is work of its own.
+    type Drawn = (Option<usize>, Vec<usize>, usize, Option<usize>, bool);
 
     fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
         let parent = prop::option::weighted(0.4, 0..TASKS);
         let before = prop::collection::vec(0..TASKS, 0..3);
         let behind = prop::option::weighted(0.05, 0..TASKS);
-        prop::collection::vec((parent, before, 0..10_usize, behind), 1..TASKS)
+        prop::collection::vec((parent, before, 0..10_usize, behind, any::<bool>()), 1..TASKS)
     }
 
     fn state(drawn: &[Drawn]) -> State {
@@ -273,13 +287,14 @@ mod tests {
         fn parent(one: &Drawn, number: usize) -> bool {
             one.0 == Some(number)
         }
-        let tasks = drawn.iter().enumerate().map(|(number, (parent, before, status, behind))| {
+        let tasks = drawn.iter().enumerate().map(|(number, (parent, before, status, behind, own))| {
             let status = ["available", "available", "available", "available", "available", "done", "done", "failed", "cancelled", "obsolete"][*status];
             let before = before.iter().filter(|one| **one < number).chain(behind);
             let on: BTreeSet<_> = before.filter(|one| **one != number).map(|one| id(*one)).collect();
             json!({"id": id(number), "description": "d", "priority": 5, "created_at": "2026-03-01T10:00:00.000Z",
                 "parent": parent.filter(|one| *one < number).map(id), "dependencies": on,
-                "status": if is_parent(number) { "available" } else { status }})
+                "status": if is_parent(number) && !own { "available" } else { status },
+                "planned": {"title": "", "content": "", "settings": "", "own": own}})
         });
         let tasks = tasks.map(|task| Arc::new(serde_json::from_value(task).expect("a task")));
         let mut document = State::new().to_document();
@@ -288,7 +303,8 @@ mod tests {
         let mut rolled_up: BTreeMap<TaskId, TaskStatus> = BTreeMap::new();
         for task in document.tasks.iter_mut().rev() {
             let task = Arc::make_mut(task);
-            task.status = rolled_up.get(&task.id).copied().unwrap_or(task.status);
+            let of_parts = rolled_up.get(&task.id).copied().filter(|_| !task.is_own_work());
+            task.status = of_parts.unwrap_or(task.status);
             if let Some(parent) = task.parent.clone() {
                 let above = rolled_up.entry(parent).or_insert(task.status);
                 *above = weightier(*above, task.status);
@@ -323,7 +339,7 @@ mod tests {
     #[test]
     fn failed_task_passes_on_itself_and_not_what_it_waited_for() {
         // The first failed although it depends on a task that is not there.
-        let state = state(&[(None, vec![], 7, Some(5)), (None, vec![0], 0, None)]);
+        let state = state(&[(None, vec![], 7, Some(5), false), (None, vec![0], 0, None, false)]);
         assert_eq!(Flow::new(&state).blocks(), [(TaskId::trusted("t0"), 1)]);
     }
 

@@ -1,9 +1,11 @@
 //! Tasks that are parts of others: phase `P1` > milestone `P1.M1` > task `P1.M1.T1` > subtask
 //! `P1.M1.T1.S1`.
 //!
-//! A task with parts is never claimed; its status rolls up from theirs with every event. Parts that
-//! are created below a held task end its attempt. All its
-//! parts wait for its dependencies, so a dependency on a parent, or of a parent, is a barrier.
+//! A task with parts is a group or work of its own. A group is never claimed; its status rolls up
+//! from those of its parts with every event. Work of its own, to which its plan gives a mark or a
+//! status beside parts, waits for them: when they are over it is ready. Parts that are created
+//! below a held task end its attempt. All parts wait for the dependencies of what they are parts
+//! of, so a dependency on a parent, or of a parent, is a barrier.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -99,6 +99,7 @@ pub use flow::cause::{Cause, Obstacle};
 use id::{AgentId, ParticipantId, TaskId};
 use index::Index;
 use message::Mail;
+use parts::keeps_open;
 use remembered::Calls;
 pub use remembered::{Created, Remembered};
 use reservation::Holds;
@@ -488,6 +489,14 @@ impl State {
                 }
             }
         }
+        let keeps = |task: Option<&Task>| task.is_some_and(keeps_open);
+        let parent = new.or(old).and_then(|task| self.task(task.parent.as_ref()?));
+        if keeps(old) != keeps(new)
+            && let Some(parent) = parent.filter(|parent| parent.is_own_work())
+            && let Some(ordinal) = self.ordinal_of(&parent.id)
+        {
+            self.refresh(ordinal);
+        }
     }
 
     /// Whether this change of a task may change which tasks ended badly, and which are available and
@@ -541,8 +550,8 @@ impl State {
         }
     }
 
-    /// Available, without parts, and with every dependency done: ready, or waiting for `not_before`
-    /// only.
+    /// Available, no group, and with every dependency done and no part that keeps it open: ready, or
+    /// waiting for `not_before` only.
     fn is_unblocked(&self, task: &Task) -> bool {
         may_be_ready(task) && !self.is_parent(&task.id) && self.waits_for(task).next().is_none()
     }

@@ -13,6 +13,15 @@ use super::{Ordinal, State};
 /// so.
 const FOLLOWED: usize = 2 * LEVELS.len();
 
+/// Statuses of parts that keep work of its own from being done.
+const KEEPING: [TaskStatus; 5] = [
+    TaskStatus::Available,
+    TaskStatus::Claimed,
+    TaskStatus::InProgress,
+    TaskStatus::Review,
+    TaskStatus::Failed,
+];
+
 /// Failed parts that a refusal names.
 const FAILED_NAMED: usize = 5;
 
@@ -34,9 +43,30 @@ fn came_beside(part: &Task, task: &Task) -> bool {
     })
 }
 
+/// Whether the part keeps work of its own, of which it is a part, from being done.
+pub(super) fn keeps_open(part: &Task) -> bool {
+    KEEPING.contains(&part.status)
+}
+
 impl State {
+    /// True for a group: a task that its parts alone finish. Work of its own that has parts is
+    /// counted, claimed and done as if it had none.
     pub fn is_parent(&self, id: &TaskId) -> bool {
+        self.has_parts(id) && !self.task(id).is_some_and(|task| task.is_own_work())
+    }
+
+    pub fn has_parts(&self, id: &TaskId) -> bool {
         self.index.has_parts(id)
+    }
+
+    /// Parts that keep work of its own from being done; none of a group.
+    pub fn open_parts<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
+        let some =
+            |status| self.index.parts_that_are(&task.id, status).is_some_and(|count| count > 0);
+        // Only one look if there are none.
+        let parent = Some(&task.id).filter(|_| task.is_own_work() && KEEPING.into_iter().any(some));
+        let parts = parent.into_iter().flat_map(|id| self.parts(id));
+        parts.filter(|part| keeps_open(part)).map(|part| &part.id)
     }
 
     /// Direct parts, in order of creation.
@@ -75,13 +105,14 @@ impl State {
         progress
     }
 
-    /// Unfinished dependencies of `task` and of its ancestors, and held tasks whose places they
-    /// take in the plan.
+    /// Unfinished dependencies of `task` and of its ancestors, held tasks whose places they take in
+    /// the plan, and parts that work of its own waits for.
     pub fn waits_for<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
         let above = self.ancestors(task).filter_map(|above| above.after());
         let held = |id: &&TaskId| self.status_of(id).is_some_and(TaskStatus::is_in_work);
         let replaced = task.after().into_iter().chain(above).filter(held);
-        self.prerequisites(task).filter(|id| !self.is_done(id)).chain(replaced)
+        let unfinished = self.prerequisites(task).filter(|id| !self.is_done(id));
+        self.open_parts(task).chain(unfinished).chain(replaced)
     }
 
     /// Dependencies of `task` and of its ancestors.
@@ -150,7 +181,7 @@ impl State {
     /// Refuses a task that has parts: it has no lease of its own, and is done when they are.
     pub fn refuse_parent(&self, id: &TaskId) -> Result<(), Refusal> {
         match self.task(id).filter(|_| self.is_parent(id)) {
-            Some(task) => Err(self.has_parts(task, &self.below(id))),
+            Some(task) => Err(self.parts_refused(task, &self.below(id))),
             None => Ok(()),
         }
     }
@@ -158,15 +189,15 @@ impl State {
     /// Refuses to end a task of which a part is open: by its parent, or by its path, as an earlier
     /// version left parts beside work in hand.
     pub fn refuse_open_parts(&self, task: &Task) -> Result<(), Refusal> {
-        let parts = if self.is_parent(&task.id) { self.below(&task.id) } else { self.beside(task) };
-        if parts.iter().any(|part| part.status.is_unfinished() || is_failed(part)) {
-            Err(self.has_parts(task, &parts))
+        let parts = if self.has_parts(&task.id) { self.below(&task.id) } else { self.beside(task) };
+        if parts.iter().any(|part| keeps_open(part)) {
+            Err(self.parts_refused(task, &parts))
         } else {
             Ok(())
         }
     }
 
-    fn has_parts(&self, task: &Task, below: &[&Arc<Task>]) -> Refusal {
+    fn parts_refused(&self, task: &Task, below: &[&Arc<Task>]) -> Refusal {
         let leaves = || below.iter().filter(|one| !self.is_parent(&one.id));
         let failed = leaves().filter(|one| is_failed(one));
         Refusal::IsParent {
@@ -179,7 +210,7 @@ impl State {
 
     /// Open tasks below the path of a task without parts that an earlier version left beside it.
     fn beside(&self, task: &Task) -> Vec<&Arc<Task>> {
-        let Some(path) = task.path.as_deref().filter(|_| !self.is_parent(&task.id)) else {
+        let Some(path) = task.path.as_deref().filter(|_| !self.has_parts(&task.id)) else {
             return Vec::new();
         };
         let within =
@@ -199,14 +230,16 @@ impl State {
         let apart = open.filter_map(|part| {
             let nearest = self.nearest_above(part.path.as_deref()?)?;
             let is_meant = nearest.status == TaskStatus::Done || nearest.status.is_held();
-            let is_apart = is_meant && !self.is_parent(&nearest.id) && came_beside(part, nearest);
+            let is_apart = is_meant && !self.has_parts(&nearest.id) && came_beside(part, nearest);
             is_apart.then_some((nearest, part))
         });
         apart.collect()
     }
 
-    /// The status that rolls up from the parts; `None` for a task without parts.
+    /// The status that rolls up from the parts; `None` for a task without parts, and for work of its
+    /// own.
     pub(super) fn rolled_up(&self, id: &TaskId) -> Option<TaskStatus> {
+        let id = Some(id).filter(|id| self.is_parent(id))?;
         let some = |status| self.index.parts_that_are(id, status).is_some_and(|count| count > 0);
         let statuses = TaskStatus::ALL.into_iter().filter(|status| some(*status));
         let open = |status: TaskStatus| {

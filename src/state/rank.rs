@@ -77,13 +77,14 @@ impl State {
     }
 
     /// When the last thing happened that a ready task had to wait for: it was created or reset, its
-    /// last attempt, the review of it or the pause before a retry ended, or a dependency was done. Dependencies
-    /// count as if the task had always had them.
+    /// last attempt, the review of it or the pause before a retry ended, or a dependency or a part
+    /// was done. Dependencies count as if the task had always had them.
     pub fn ready_since(&self, task: &Task) -> Timestamp {
         let ended = task.attempts.last().and_then(|attempt| attempt.ended_at);
         let reviewed = task.reviewed().map(|reviewed| reviewed.at);
         let own = [ended, reviewed, task.reset_at, task.not_before].into_iter().flatten();
         let done = self.prerequisites(task).filter_map(|id| self.task(id)?.completed_at);
-        own.chain(done).fold(task.created_at, Timestamp::max)
+        let parts = self.parts(&task.id).filter_map(|part| part.completed_at);
+        own.chain(done).chain(parts).fold(task.created_at, Timestamp::max)
     }
 }

@@ -126,7 +126,7 @@ pub struct Task {
     pub completed_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Task that this one is a part of; that one is done when all its parts are
+    /// Task that this one is a part of; that one is done, or ready, when all its parts are
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
     /// Set while the task is in the current plan
@@ -247,6 +247,11 @@ impl Task {
     pub fn plan_name(&self) -> Option<&str> {
         let planned = self.planned.as_ref().or(self.left_plan.as_ref())?;
         Some(planned.plan.as_deref().unwrap_or(UNNAMED))
+    }
+
+    /// True if it is to be done itself, once its parts are.
+    pub fn is_own_work(&self) -> bool {
+        self.planned.as_ref().is_some_and(|planned| planned.own)
     }
 
     /// What the task itself waits for, done or not.
@@ -383,6 +388,10 @@ pub struct Planned {
     /// True if the plan called the task off: said again, it does not undo a retry
     #[serde(default, skip_serializing_if = "is_false")]
     pub off: bool,
+    /// True if the plan gives the task parts and a mark or status of its own: they make it ready,
+    /// and never done
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub own: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// Name of the plan; none for the one that came without a file

@@ -53,7 +53,7 @@ impl Detail {
             standing: task.map(|task| Standing::of(state, task)),
             above: all(state, above.unwrap_or_default().into_iter().rev()),
             parts: all(state, state.parts(id).map(|part| &part.id)),
-            progress: state.is_parent(id).then(|| state.progress(id)),
+            progress: state.has_parts(id).then(|| state.progress(id)),
             needs: task.map(|task| named(&task.dependencies)).unwrap_or_default(),
             waits_for: task.map(|task| all(state, state.waits_for(task))).unwrap_or_default(),
             needed_by: all(state, needed_by.map(|one| &one.id)),

@@ -26,7 +26,7 @@ pub(super) fn first(state: &State) -> Vec<PlanPart> {
     let is_near = |path: &str| path.matches('.').count() < 2;
     let parents = state.tasks().filter_map(|task| {
         let path = task.path.as_deref().filter(|path| is_near(path))?;
-        state.is_parent(&task.id).then_some((path, task))
+        state.has_parts(&task.id).then_some((path, task))
     });
     let mut parts: Vec<_> = parents.take(LISTED).collect();
     parts.sort_by_key(|(path, _)| numbers(path));

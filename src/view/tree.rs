@@ -65,7 +65,7 @@ fn branch(state: &State, task: &Task, room: &mut usize) -> Option<Branch> {
     Some(Branch {
         task: Named::find(state, &task.id),
         path: task.path.clone(),
-        progress: state.is_parent(&task.id).then(|| state.progress(&task.id)),
+        progress: state.has_parts(&task.id).then(|| state.progress(&task.id)),
         parts: parts.into_iter().filter_map(|part| branch(state, part, room)).collect(),
     })
 }

@@ -115,6 +115,8 @@ enum Step {
     RetryBelow {
         scope: usize,
     },
+    /// A plan comes with work of its own and its parts, at the last paths.
+    Import,
     Discover(Found),
     Find(Sought),
     Priority {
@@ -197,7 +199,10 @@ struct Message {
 /// Files that tasks and reservations name; no two of them overlap.
 const FILES: [&str; 3] = ["src/*.rs", "src/lib.toml", "docs/"];
 
-const PATHS: [&str; 6] = ["P1", "P1.M1", "P1.M1.T1", "P1.M1.T2", "P1.M2", "P2.M1.T1"];
+const PATHS: [&str; 10] =
+    ["P1", "P1.M1", "P1.M1.T1", "P1.M1.T2", "P1.M2", "P2.M1.T1", "P3.M3", "P3", "P3.M1", "P3.M2"];
+/// Those of an imported plan: work of its own, and its parts.
+const PLANNED: std::ops::Range<usize> = 7..10;
 const TAGS: [&str; 2] = ["db", "ui"];
 /// Most discoveries that a claim shows.
 const HANDED: usize = 5;
@@ -254,6 +259,8 @@ struct Model {
 struct Task {
     path: Option<usize>,
     parent: Option<usize>,
+    /// Whether it waits for its parts, and is not done by them.
+    own: bool,
     tags: Vec<usize>,
     files: Vec<usize>,
     status: TaskStatus,
@@ -264,6 +271,8 @@ struct Task {
     /// Attempts that are over and those sent back, and when the last of them was.
     over: (usize, i64),
     done: Option<i64>,
+    /// Its status, and since when it has that.
+    stands: (TaskStatus, i64),
     attempt: u32,
     uncounted: u32,
     max_attempts: u32,
@@ -302,6 +311,11 @@ fn id(task: usize) -> String {
 /// The text of a discovery, which is unique.
 fn said(discovery: usize) -> String {
     format!("found {discovery}")
+}
+
+/// Whether a part with this status keeps work of its own from being done.
+fn keeps_open(status: TaskStatus) -> bool {
+    unfinished(status) || status == TaskStatus::Failed
 }
 
 fn unfinished(status: TaskStatus) -> bool {
@@ -358,6 +372,13 @@ impl Model {
         task.status == TaskStatus::Available
             && own
             && self.above(task).iter().all(|above| self.frees(*above))
+            && !(task.own && self.parts_of(task).any(|part| keeps_open(part.status)))
+    }
+
+    /// The parts of work of its own, which alone stands at the first path of a plan.
+    fn parts_of<'a>(&'a self, task: &Task) -> impl Iterator<Item = &'a Task> {
+        let itself = (0..self.tasks.len()).find(|one| task.own && self.tasks[*one].own);
+        self.tasks.iter().filter(move |part| itself.is_some() && part.parent == itself)
     }
 
     fn frees(&self, parent: usize) -> bool {
@@ -379,8 +400,9 @@ impl Model {
         (0..self.tasks.len()).filter(|part| self.tasks[*part].parent == Some(task)).collect()
     }
 
+    /// Whether its parts alone finish the task.
     fn is_parent(&self, task: usize) -> bool {
-        !self.parts(task).is_empty()
+        !self.parts(task).is_empty() && !self.tasks[task].own
     }
 
     /// The tasks without parts below `task`.
@@ -396,7 +418,7 @@ impl Model {
         path.is_some_and(|path| path == scope || path.starts_with(&format!("{scope}.")))
     }
 
-    /// Sets the status of parents: done, failed or cancelled like their parts, once none is open;
+    /// Sets the status of groups: done, failed or cancelled like their parts, once none is open;
     /// failed wins over done, and done over cancelled.
     fn roll_up(&mut self) {
         loop {
@@ -405,7 +427,7 @@ impl Model {
                     self.parts(task).into_iter().map(|part| self.tasks[part].status).collect();
                 let some = |status| parts.contains(&status);
                 let status = match () {
-                    () if parts.is_empty() => return None,
+                    () if !self.is_parent(task) => return None,
                     () if parts.iter().any(|status| unfinished(*status)) => TaskStatus::Available,
                     () if some(TaskStatus::Failed) => TaskStatus::Failed,
                     () if some(TaskStatus::Done) => TaskStatus::Done,
@@ -532,6 +554,7 @@ impl Model {
             self.tasks.push(Task {
                 path: draft.path,
                 parent,
+                own: false,
                 tags: draft.tags.clone(),
                 files: draft.files.clone(),
                 status: TaskStatus::Available,
@@ -541,6 +564,7 @@ impl Model {
                 created: self.now,
                 over: (0, self.now),
                 done: None,
+                stands: (TaskStatus::Available, self.now),
                 attempt: 0,
                 uncounted: 0,
                 max_attempts: draft.max_attempts,
@@ -555,7 +579,8 @@ impl Model {
             return Err("dependency_cycle");
         }
         for task in 0..before.len() {
-            if self.is_parent(task) && self.tasks[task].open().is_some() {
+            let gets_parts = self.tasks[before.len()..].iter().any(|new| new.parent == Some(task));
+            if gets_parts && self.tasks[task].open().is_some() {
                 self.end(task, Outcome::Released);
                 self.tasks[task].uncounted += 1;
                 self.tasks[task].back_to_queue(None);
@@ -564,12 +589,24 @@ impl Model {
         Ok(json!({"success": true}))
     }
 
+    fn import(&mut self) -> Result<Value, &'static str> {
+        let first = self.tasks.len();
+        for path in PLANNED {
+            let (tags, files, on) = (Vec::new(), Vec::new(), Vec::new());
+            let (path, max_attempts, review) = (Some(path), 3, None);
+            let draft =
+                Draft { path, tags, files, priority: 5, on, gpu: false, max_attempts, review };
+            self.create(&[draft])?;
+        }
+        for (number, task) in self.tasks[first..].iter_mut().enumerate() {
+            (task.own, task.parent) = (number == 0, (number > 0).then_some(first));
+        }
+        Ok(json!({"items": PLANNED.len()}))
+    }
+
     /// Whether a part of the task is neither done nor called off.
     fn has_open_part(&self, task: usize) -> bool {
-        let is_open = |leaf: usize| {
-            unfinished(self.tasks[leaf].status) || self.tasks[leaf].status == TaskStatus::Failed
-        };
-        self.leaves(task).into_iter().any(is_open)
+        self.leaves(task).into_iter().any(|leaf| keeps_open(self.tasks[leaf].status))
     }
 
     /// The nearest task above that is alone at its path, and has parts or is not over. Tasks on the
@@ -711,6 +748,9 @@ impl Model {
             }
             let is_done = task.status == TaskStatus::Done;
             task.done = if is_done { task.done.or(Some(now)) } else { None };
+            if task.stands.0 != task.status {
+                task.stands = (task.status, now);
+            }
         }
     }
 
@@ -718,7 +758,9 @@ impl Model {
     fn waited(&self, task: &Task) -> i64 {
         let above = self.above(task).into_iter().flat_map(|above| &self.tasks[above].on);
         let done = task.on.iter().chain(above).filter_map(|on| self.tasks[*on].done);
-        let since = done.chain([task.created, task.over.1]).chain(task.not_before).max();
+        let parts = self.parts_of(task).map(|part| part.stands.1);
+        let since = done.chain(parts).chain([task.created, task.over.1]).chain(task.not_before);
+        let since = since.max();
         self.now - since.unwrap_or_default()
     }
 
@@ -907,9 +949,11 @@ impl Model {
         let in_time = known.open().is_some() && own_last;
         let expired = late
             .is_some_and(|(number, one)| number == last && one.outcome == Some(Outcome::Expired));
+        let is_kept_open = self.has_open_part(task);
+        let in_time = in_time && !is_kept_open;
         if !(in_time || self.unblocked(known) && !self.is_parent(task) && expired) {
             return Err(match (late, known.open()) {
-                (Some(_), _) if self.has_open_part(task) => "is_parent",
+                (Some(_), _) if is_kept_open => "is_parent",
                 (Some(_), _) => "attempt_over",
                 (None, Some(open)) if open.agent != agent => "held_by_other",
                 (None, Some(_)) => "attempt_over",
@@ -1091,46 +1135,53 @@ impl Model {
         if let Some(worker) = by {
             return Err(if self.agents[worker].is_some() { "not_leader" } else { "unknown_agent" });
         }
-        if task < self.tasks.len() && self.is_parent(task) {
-            let is_open = |leaf: &usize| {
-                unfinished(self.tasks[*leaf].status)
-                    || self.tasks[*leaf].status == TaskStatus::Failed
-            };
-            let open: Vec<_> = self.leaves(task).into_iter().filter(is_open).collect();
+        if task < self.tasks.len() && !self.parts(task).is_empty() {
+            let is_open = |one: &usize| keeps_open(self.tasks[*one].status);
+            let itself = Some(task).filter(|_| self.tasks[task].own);
+            let open: Vec<_> =
+                self.leaves(task).into_iter().chain(itself).filter(is_open).collect();
             if !open.is_empty() {
-                for leaf in open {
-                    self.cancel(None, leaf, ask_owner)?;
+                for one in open {
+                    self.end_unless_held(one, ask_owner);
                 }
                 self.roll_up();
                 return Ok(json!({"status": self.tasks[task].status}));
             }
         }
-        let Some(known) = self.tasks.get_mut(task) else { return Err("unknown_task") };
+        let Some(known) = self.tasks.get(task) else { return Err("unknown_task") };
         match known.status {
             TaskStatus::Cancelled => {}
             TaskStatus::Done | TaskStatus::Obsolete => return Err("wrong_status"),
-            TaskStatus::Claimed | TaskStatus::InProgress if ask_owner => {
-                known.stop_requested = true
-            }
-            _ => {
-                self.end(task, Outcome::Cancelled);
-                self.tasks[task].back_to_queue(None);
-                self.tasks[task].status = TaskStatus::Cancelled;
-            }
+            _ => self.end_unless_held(task, ask_owner),
         }
         Ok(json!({"status": self.tasks[task].status}))
     }
 
-    fn retry(&mut self, task: usize) -> Result<Value, &'static str> {
-        if task < self.tasks.len() && self.is_parent(task) {
-            return self.retry_all(self.leaves(task));
+    /// Cancels the task, or asks its agent to stop.
+    fn end_unless_held(&mut self, task: usize, ask_owner: bool) {
+        let known = &mut self.tasks[task];
+        if ask_owner && matches!(known.status, TaskStatus::Claimed | TaskStatus::InProgress) {
+            known.stop_requested = true;
+            return;
         }
-        let Some(known) = self.tasks.get_mut(task) else { return Err("unknown_task") };
+        self.end(task, Outcome::Cancelled);
+        self.tasks[task].back_to_queue(None);
+        self.tasks[task].status = TaskStatus::Cancelled;
+    }
+
+    fn retry(&mut self, task: usize) -> Result<Value, &'static str> {
+        let over = |task: &Task| matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled);
+        if task < self.tasks.len()
+            && (self.is_parent(task) || !self.parts(task).is_empty() && over(&self.tasks[task]))
+        {
+            let itself = Some(task).filter(|_| self.tasks[task].own);
+            return self.retry_all(self.leaves(task).into_iter().chain(itself).collect());
+        }
+        let Some(known) = self.tasks.get(task) else { return Err("unknown_task") };
         match known.status {
             TaskStatus::Available if known.not_before.is_none() => {}
             TaskStatus::Available | TaskStatus::Failed | TaskStatus::Cancelled => {
-                known.uncounted = known.attempt;
-                known.back_to_queue(None);
+                self.begin_again(task);
             }
             _ => return Err("wrong_status"),
         }
@@ -1141,9 +1192,15 @@ impl Model {
         let over = |task: &Task| matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled);
         tasks.retain(|task| over(&self.tasks[*task]) && !self.is_parent(*task));
         for task in &tasks {
-            self.retry(*task)?;
+            self.begin_again(*task);
         }
         Ok(json!({"retried": tasks.len()}))
+    }
+
+    fn begin_again(&mut self, task: usize) {
+        let known = &mut self.tasks[task];
+        known.uncounted = known.attempt;
+        known.back_to_queue(None);
     }
 
     fn discover(&mut self, found: &Found) -> Result<Value, &'static str> {
@@ -1271,6 +1328,7 @@ impl Model {
         Some(match step {
             Step::Create(draft) => self.create(std::slice::from_ref(draft)),
             Step::CreateBatch(drafts) => self.create(drafts),
+            Step::Import => self.import(),
             Step::Register { agent, gpu, max_concurrent } => {
                 let new = || Agent {
                     gpu: false,
@@ -1449,6 +1507,7 @@ impl ReferenceStateMachine for Steps {
             8 => (prop::option::weighted(0.6, agent()), task(), given(), prop::bool::weighted(0.6))
                 .prop_map(|(by, task, attempt, approve)| Step::Review { by, task, attempt, approve }),
             1 => (0..PATHS.len()).prop_map(|scope| Step::RetryBelow { scope }),
+            2 => Just(Step::Import),
             4 => found().prop_map(Step::Discover),
             2 => sought().prop_map(Step::Find),
             2 => (task(), 1..=10_u8).prop_map(|(task, priority)| Step::Priority { task, priority }),
@@ -1470,6 +1529,11 @@ impl ReferenceStateMachine for Steps {
         match step {
             Step::Create(_) => room > 0,
             Step::CreateBatch(drafts) => drafts.len() <= room,
+            // Once, so that each path of the plan is that of one task.
+            Step::Import => {
+                let is_there = |task: &Task| task.path.is_some_and(|path| PATHS[path] == "P3.M3");
+                room >= PLANNED.len() && !state.tasks.iter().any(|task| task.own || is_there(task))
+            }
             _ => true,
         }
     }
@@ -1516,7 +1580,7 @@ fn sought() -> impl Strategy<Value = Sought> {
 }
 
 fn draft() -> impl Strategy<Value = Draft> {
-    let path = prop::option::of(0..PATHS.len());
+    let path = prop::option::of(0..PLANNED.start);
     let tags = subsequence((0..TAGS.len()).collect::<Vec<_>>(), 0..2);
     let on = prop_oneof![2 => Just(Vec::new()), 1 => dependencies()];
     let priority = prop_oneof![3 => Just(5), 1 => 1..=10_u8];
@@ -1733,6 +1797,17 @@ fn performed(
             ("reject_task", with_attempt(task, attempt, json!({"reason": "bad"})))
         }
         Step::RetryBelow { scope } => ("retry_task", json!({"scope": PATHS[*scope]})),
+        Step::Import => {
+            let first = model.tasks.len() - created(PLANNED.len());
+            let item = |number: usize| {
+                let path = PATHS[PLANNED.start + number];
+                json!({"title": path, "path": path, "task_id": id(first + number), "status": "Planned"})
+            };
+            let mut whole = item(0);
+            whole["items"] = json!([item(1), item(2)]);
+            let text = json!({"items": [whole]}).to_string();
+            ("import_plan", json!({"text": text, "name": "plan"}))
+        }
         Step::Discover(Found { about, tag, file, supersedes, .. }) => {
             let number = model.discoveries.len() - created(1);
             let there: Vec<_> = world.state.discoveries().map(|one| one.id.to_string()).collect();

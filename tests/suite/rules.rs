@@ -12,6 +12,7 @@ mod hierarchy;
 mod identity;
 mod invariants;
 mod leases;
+mod own_work;
 mod past;
 mod reviews;
 mod several_plans;

@@ -148,7 +148,7 @@ fn parts(node: &mut Node, body: &str, id: &str, path: &Option<String>) {
         while !taken.insert(own.clone()) {
             own.push('+');
         }
-        let status = entry.mark.eq_ignore_ascii_case("x").then_some("Complete");
+        let status = checklist::status(entry.mark, &mut Report::default());
         let source = Some(Source { format: NAME.to_owned(), id: own, path: path.clone() });
         let line = node.line;
         node.items.push(Node {

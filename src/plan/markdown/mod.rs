@@ -513,7 +513,9 @@ impl<'t> Reading<'_, 't> {
         let description = Some(&whole)
             .filter(|whole| whole.len() > title.len())
             .map(|whole| format!("{whole}\n\n"));
-        let item = Item { line, parent, path, title, description, status, ..Item::default() };
+        let is_own = mark.is_some();
+        let item =
+            Item { line, parent, path, title, description, status, is_own, ..Item::default() };
         let is_path_in_title = item.path.is_some();
         self.drafts.push(Draft { item, is_path_in_title, ..Draft::default() });
         self.drafts.len() - 1

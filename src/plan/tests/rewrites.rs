@@ -252,7 +252,7 @@ fn change(state: &mut State, chance: &mut Chance) {
         2 => change.description = Some("Said\n\n- [ ] otherwise".to_owned()),
         3 => change.tags = Some(vec!["t".to_owned()]),
         4 => change.dependencies = Some(Vec::new()),
-        _ if state.is_parent(&task.id) => return,
+        _ if state.has_parts(&task.id) => return,
         _ => return record(state, Event::Cancelled { task: task.id.clone(), reason: None }),
     }
     record(

@@ -59,9 +59,10 @@ impl<'s> Flow<'s> {
                 (_, number) => self.tasks.get(number as usize).map(|task| &task.id),
             },
         };
-        let blocked = self.tasks.iter().enumerate().filter(|(_, task)| self.state.is_blocked(task));
-        let blocked = blocked.map(|(number, task)| match marks[number] {
-            _ if !is_free[number] => (*task, Cause { obstacle: Obstacle::Cycle, by: None }),
+        let blocked =
+            self.tasks.iter().zip(&self.ends).filter(|(task, _)| self.state.is_blocked(task));
+        let blocked = blocked.map(|(task, end)| match marks[*end as usize] {
+            _ if !is_free[*end as usize] => (*task, Cause { obstacle: Obstacle::Cycle, by: None }),
             Some(mark) => (*task, cause(mark)),
             // It takes the place of a task that is still held.
             None => (*task, Cause { obstacle: Obstacle::Work, by: task.after() }),
@@ -71,7 +72,8 @@ impl<'s> Flow<'s> {
 
     /// What a task is to those that wait for it, if that does not follow from what it waits for.
     fn own(&self, node: u32) -> Option<Mark> {
-        let task = self.tasks.get(node as usize).filter(|_| self.ends[node as usize] == node)?;
+        let number = self.work_at(node)?;
+        let task = self.tasks[number as usize];
         let obstacle = match task.status {
             TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete => Obstacle::Ended,
             TaskStatus::Review => Obstacle::Review,
@@ -80,7 +82,7 @@ impl<'s> Flow<'s> {
             TaskStatus::Available if !self.state.is_blocked(task) => Obstacle::Delay,
             TaskStatus::Available | TaskStatus::Done => return None,
         };
-        Some((obstacle, node))
+        Some((obstacle, number))
     }
 }
 

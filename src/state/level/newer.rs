@@ -113,6 +113,12 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "messages.person", 5),
     Newer::new("agent_registered", "metadata", 6),
     Newer::new("state", "agents.*.metadata", 6),
+    Newer::new("plan_imported", "created.planned.own", 6),
+    Newer::new("plan_imported", "changed.planned.own", 6),
+    Newer::new("tasks_created", "tasks.planned.own", 6),
+    Newer::new("run_created", "run.planned.own", 6),
+    Newer::new("state", "tasks.planned.own", 6),
+    Newer::new("state", "tasks.left_plan.own", 6),
 ];
 
 /// Level of builds that keep the text of an imported plan.

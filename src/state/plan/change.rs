@@ -36,8 +36,8 @@ impl Delta<'_> {
             path: Some(self.paths[number].clone()),
             parent,
             planned: Some(planned),
-            // The status of a parent follows from its parts.
-            status: status.filter(|_| self.parts[number].is_empty()),
+            // The status of a group follows from its parts.
+            status: status.filter(|_| !self.is_group(number)),
             demands: Demands::default(),
             tags: item.tags.clone(),
             max_attempts: DEFAULT_MAX_ATTEMPTS,
@@ -107,7 +107,7 @@ impl Delta<'_> {
             }
         }
         let is_ended = item.status == Stated::Done || item.status.is_called_off();
-        planned.ticked = is_ended && self.parts[number].is_empty() && stays_held;
+        planned.ticked = is_ended && !self.is_group(number) && stays_held;
         planned.done &= !planned.ticked;
         planned.off &= !planned.ticked;
         let returns = task.planned.is_none();
@@ -117,8 +117,8 @@ impl Delta<'_> {
         } else {
             is_renumbered(task, parent.as_ref(), Some(&path))
         };
-        // A parent's status follows from its parts, which are reported themselves.
-        let by_parts = !self.parts[number].is_empty() && self.state.is_parent(&task.id);
+        // A group's status follows from its parts, which are reported themselves.
+        let by_parts = self.is_group(number) && self.state.is_parent(&task.id);
         let reopened = !task.status.is_unfinished() && !by_parts && self.stays_open(number);
         let news = match () {
             () if rewritten => Some(PlanChange::Modified),
@@ -195,19 +195,29 @@ impl Delta<'_> {
         let other_words = !self.same_title(number, task);
         let was_done = task.result.as_ref().is_some_and(|result| result.error.is_none());
         let others = self.state.parts(&task.id).any(|part| part.planned.is_none());
-        if !self.parts[number].is_empty() || others {
+        let had_parts = self.state.is_parent(&task.id);
+        let is_own = self.plan.items[number].is_own && !self.parts[number].is_empty();
+        let is_held = task.status.is_in_work() && !stated_done;
+        if is_own && is_held && !self.state.has_parts(&task.id) {
+            return Some(TaskStatus::Available);
+        }
+        if self.is_group(number) || others && !is_own {
             // What was done under other words is not done again when the parts are gone.
             let is_other = other_words && was_done;
             return (task.status.is_in_work() || is_other).then_some(TaskStatus::Available);
         }
         let is_over = !task.status.is_unfinished();
         let before = origin(task);
-        let had_parts = self.state.is_parent(&task.id);
+        let was_ticked = before.is_some_and(|before| before.done || before.ticked);
+        // Nobody did what its parts alone have finished.
+        let is_undone = was_ticked || had_parts && is_own && !was_done;
+        let is_carried = self.import.carry.iter().any(|(done, _)| *done == task.id);
+        let is_reopened = stated == Stated::Open && is_undone && !is_carried;
         let is_called_off = stated.is_called_off() && !before.is_some_and(|before| before.off);
         let is_back = task.planned.is_none()
             || before.is_some_and(|before| before.off && stated == Stated::Open);
         match task.status {
-            TaskStatus::Done => None,
+            TaskStatus::Done => is_reopened.then_some(TaskStatus::Available),
             status if status.is_in_work() => None,
             TaskStatus::Available if stated_done && !had_parts && self.is_reset(task) => None,
             _ if stated_done => Some(TaskStatus::Done),
@@ -236,7 +246,7 @@ impl Delta<'_> {
     /// True if something of the item is still to be done once the plan is the current one.
     fn stays_open(&self, number: usize) -> bool {
         match self.before[number] {
-            _ if !self.parts[number].is_empty() => {
+            _ if self.is_group(number) => {
                 self.parts[number].iter().any(|part| self.stays_open(*part))
             }
             None => self.plan.items[number].status == Stated::Open,

@@ -136,7 +136,7 @@ impl<'a> Delta<'a> {
                         .to_owned(),
                 );
             }
-            () if !self.parts[item].is_empty() => {
+            () if self.is_group(item) => {
                 return Err("that item has parts, which are done by themselves".to_owned());
             }
             () => {}
@@ -152,6 +152,11 @@ impl<'a> Delta<'a> {
     /// The version that this one follows.
     pub(super) fn current(&self) -> Option<&'a PlanVersion> {
         self.state.base_of(self.import)
+    }
+
+    /// Whether the item's parts alone decide whether it is done.
+    pub(super) fn is_group(&self, item: usize) -> bool {
+        !self.parts[item].is_empty() && !self.plan.items[item].is_own
     }
 
     pub(super) fn level(&self, item: usize) -> usize {
@@ -183,10 +188,11 @@ impl<'a> Delta<'a> {
             let kept = self.before[number].filter(|task| self.had_content(number, task));
             let content =
                 kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());
-            let done = item.status == Stated::Done && self.parts[number].is_empty();
+            let done = item.status == Stated::Done && !self.is_group(number);
             let kept = self.before[number].filter(|task| self.had_title(number, task));
             let title = kept.and_then(|task| origin(task)).map_or(title, |kept| kept.title.clone());
-            let off = item.status.is_called_off() && self.parts[number].is_empty();
+            let off = item.status.is_called_off() && !self.is_group(number);
+            let own = item.is_own && !self.parts[number].is_empty();
             let after = self.waits_for.get(&number).map(|task| task.id.clone());
             let pending =
                 after.map(|after| Box::new(Pending { after: Some(after), ..Pending::default() }));
@@ -199,6 +205,7 @@ impl<'a> Delta<'a> {
                 ticked: false,
                 done,
                 off,
+                own,
                 source,
                 plan,
                 beside,

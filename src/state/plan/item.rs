@@ -64,6 +64,8 @@ pub struct Item {
     pub title: String,
     /// True for a heading, and for what was made for its parts.
     pub is_group: bool,
+    /// True if it has a mark or status of its own, which its parts do not decide.
+    pub is_own: bool,
     pub description: Option<String>,
     pub status: Stated,
     pub priority: Option<u8>,
@@ -99,7 +101,8 @@ impl Plan {
         self.items.iter().any(|item| !item.lines.is_empty())
     }
 
-    /// For each item with parts, the status that follows from what the text says of them.
+    /// For each item with parts and no mark of its own, the status that follows from what the text
+    /// says of the parts.
     pub fn of_parts(&self) -> Vec<Option<Stated>> {
         let mut found: Vec<Option<Stated>> = vec![None; self.items.len()];
         let rank = |status: &Stated| match status {
@@ -110,7 +113,8 @@ impl Plan {
         };
         for (number, item) in self.items.iter().enumerate().rev() {
             let status = found[number].unwrap_or(item.status);
-            if let Some(above) = item.parent.map(|parent| &mut found[parent]) {
+            let above = item.parent.filter(|parent| !self.items[*parent].is_own);
+            if let Some(above) = above.map(|parent| &mut found[parent]) {
                 *above = Some(above.map_or(status, |known| {
                     if rank(&known) < rank(&status) { status } else { known }
                 }));

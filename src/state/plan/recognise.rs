@@ -74,7 +74,7 @@ impl<'a> Delta<'a> {
     /// Takes the task for what the item was under other words. A held one keeps its words until its
     /// attempt ends, a done one keeps them for ever.
     fn reword(&mut self, item: usize, task: &'a Arc<Task>) {
-        let is_group = !self.parts[item].is_empty() && self.state.is_parent(&task.id);
+        let is_group = self.is_group(item) && self.state.is_parent(&task.id);
         match task.status {
             status if status.is_in_work() => drop(self.waits_for.insert(item, task)),
             TaskStatus::Done if !is_group => drop(self.reworded.insert(item, task)),
