@@ -84,12 +84,10 @@ impl<'s> Flow<'s> {
         };
         let task = self.tasks[number as usize];
         if node != self.ends[number as usize] {
-            return self
-                .state
-                .index
-                .parts(&task.id)
-                .filter_map(|one| self.number(one))
-                .for_each(visit);
+            let parts = self.state.index.parts(&task.id).filter_map(|one| self.number(one));
+            // What work of its own depends on keeps itself waiting, too.
+            let itself = Some(self.ends[number as usize]).filter(|_| task.is_own_work());
+            return parts.chain(itself).for_each(visit);
         }
         if task.status == TaskStatus::Done {
             return;
