@@ -65,6 +65,9 @@ struct Import {
     /// later versions
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     parallel: Option<bool>,
+    /// Take entries of plain lists for tasks wherever they stand; kept for later versions
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    lists: Option<bool>,
     /// Say that the item at PATH is the done TASK in other words (repeatable)
     #[arg(long, value_name = "TASK=PATH")]
     carry: Vec<String>,
@@ -112,10 +115,11 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
             name,
             replace,
             parallel,
+            lists,
             carry,
         }) => {
             let query = json!({"dry_run": dry_run, "prev_sha256": replacing, "name": name, "replace": replace,
-                "parallel": parallel, "carry": carry});
+                "parallel": parallel, "lists": lists, "carry": carry});
             let (format, path) =
                 exchange::format_and_path(std::slice::from_ref(&file), format.as_deref());
             let asked = exchange::import::Asked {
@@ -159,6 +163,8 @@ const LISTS: [(&str, &str, Tone); 10] = [
 ];
 /// Items of one kind that are named.
 const NAMED: usize = 30;
+/// Headings that are named above entries that are not tasks.
+const HEADINGS_NAMED: usize = 5;
 
 /// `carry` is the command that carries "done" over, up to its last value.
 pub(super) fn imported(page: &mut Page, reply: &Value, carry: &str) {
@@ -294,7 +300,28 @@ fn not_read(page: &mut Page, reply: &Value) {
         page.line(format_args!("and {} more notes; --json has all", remarks.len() - NAMED));
     }
     let skipped = reply["skipped"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for one in skipped {
+    let (listed, skipped): (Vec<&Value>, Vec<&Value>) =
+        skipped.iter().partition(|one| one["below"].is_string());
+    if !listed.is_empty() {
+        let entries = if listed.len() == 1 { "entry" } else { "entries" };
+        let mut headings: Vec<String> = listed.iter().map(|one| text(&one["below"])).collect();
+        headings.dedup();
+        let headings: Vec<_> = headings
+            .iter()
+            .map(|heading| match heading.as_str() {
+                "" => "the beginning",
+                heading => heading,
+            })
+            .collect();
+        let more = headings.len().saturating_sub(HEADINGS_NAMED);
+        let more = if more > 0 { format!(" and {more} more headings") } else { String::new() };
+        let named = headings[..headings.len().min(HEADINGS_NAMED)].join(", ");
+        page.line(format_args!(
+            "{} {entries} below {named}{more} are not tasks; --lists takes them",
+            listed.len()
+        ));
+    }
+    for one in &skipped {
         page.marked(
             "not read",
             Tone::Waiting,

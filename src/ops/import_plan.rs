@@ -1,5 +1,5 @@
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,8 @@ pub struct Params {
     pub replace: Option<String>,
     /// Headings that count, such as Phase 1 and Phase 2, need not wait for each other
     pub parallel: Option<bool>,
+    /// Entries of plain lists are tasks wherever they stand; kept for later versions
+    pub lists: Option<bool>,
     /// Files of other plans that are no longer there: this one may be such a plan, moved
     #[serde(default)]
     pub gone: Vec<String>,
@@ -265,21 +267,22 @@ impl Params {
     /// The plan, parsed again if what it does not mark are items of the board's plan. The result is
     /// the same before and after the event.
     fn plan(&self, state: &State, import: &Import) -> Result<Cow<'_, Plan>, Refusal> {
+        let plan = self.read(&BTreeSet::new(), import.lists)?;
+        let known = state.still_items(&plan, import);
+        if known.is_empty() { Ok(plan) } else { self.read(&known, import.lists) }
+    }
+
+    fn read(&self, known: &BTreeSet<usize>, lists: bool) -> Result<Cow<'_, Plan>, Refusal> {
         let bad = |problems: &Vec<Problem>| Refusal::BadPlan { problems: problems.clone() };
-        let plan = self.text.plan.as_ref().map_err(bad)?;
-        let known = state.still_items(plan, import);
-        if known.is_empty() {
-            return Ok(Cow::Borrowed(plan));
+        if known.is_empty() && !lists {
+            return self.text.plan.as_ref().map(Cow::Borrowed).map_err(bad);
         }
-        plan::parse_with(&self.text.text, &known).map(Cow::Owned).map_err(|problems| bad(&problems))
+        let plan = plan::parse_with(&self.text.text, known, lists);
+        plan.map(Cow::Owned).map_err(|problems| bad(&problems))
     }
 
     fn import(&self, state: &State) -> Result<Import, Refusal> {
-        let plan = self
-            .text
-            .plan
-            .as_ref()
-            .map_err(|problems| Refusal::BadPlan { problems: problems.clone() })?;
+        let plan = &*self.read(&BTreeSet::new(), self.lists == Some(true))?;
         let source = self
             .source
             .as_deref()
@@ -297,6 +300,7 @@ impl Params {
             replace: name(&self.replace)?,
             gone: self.gone.clone(),
             parallel: self.parallel,
+            lists: self.lists,
         };
         Ok(Import { carry: self.carried()?, ..state.import_of(plan, &given)? })
     }
@@ -497,7 +501,8 @@ fn understood(plan: &Plan, parallel: bool) -> Understood {
     let of_parts = plan.of_parts();
     let follows = |number: usize| of_parts[number].is_some();
     let status = |number: usize| of_parts[number].unwrap_or(items[number].status);
-    let is_group = |number: usize| items[number].is_group && follows(number);
+    let parents: HashSet<usize> = items.iter().filter_map(|item| item.parent).collect();
+    let is_group = |number: usize| items[number].is_group && parents.contains(&number);
     let keeps_open = |number: &usize| matches!(status(*number), Stated::Open | Stated::Failed);
     let kept_open: HashSet<usize> =
         (0..items.len()).filter(keeps_open).filter_map(|number| items[number].parent).collect();

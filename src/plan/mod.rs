@@ -66,24 +66,27 @@ pub fn version(text: &str) -> String {
 
 /// Reads a plan: JSON if it begins with a brace, or with a bracket before a brace, else Markdown.
 pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
-    parse_with(text, &BTreeSet::new())
+    parse_with(text, &BTreeSet::new(), false)
 }
 
-/// Reads a plan. Headings in the lines `known` are items even without a mark.
-pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Problem>> {
+/// Reads a plan. Headings in the lines `known` are items even without a mark; `lists` makes all
+/// entries of lists items, wherever they stand.
+pub fn parse_with(text: &str, known: &BTreeSet<usize>, lists: bool) -> Result<Plan, Vec<Problem>> {
     let text = bom::skip(text);
     if text.len() > limit::PLAN.max {
         return Err(vec![over(1, limit::PLAN, text.len())]);
     }
     let unix = with_unix_lines(text);
-    let found = if is_json(&unix) { json::read(&unix)? } else { markdown::read(&unix, known)? };
+    let found =
+        if is_json(&unix) { json::read(&unix)? } else { markdown::read(&unix, known, lists)? };
     let Found { mut title, mut drafts, mut skipped, mut remarks, brings, metadata, review } = found;
     let review = review.or_else(|| Review::read(front::value(&unix, "review")?));
     if drafts.is_empty() {
         return Err(nothing(&skipped));
     }
-    if drafts.len() > limit::PLAN_ITEMS.max {
-        return Err(vec![over(drafts[0].item.line, limit::PLAN_ITEMS, drafts.len())]);
+    let items = drafts.iter().filter(|draft| !draft.item.is_group).count();
+    if items > limit::PLAN_ITEMS.max {
+        return Err(vec![over(drafts[0].item.line, limit::PLAN_ITEMS, items)]);
     }
     title.iter_mut().for_each(clean);
     if let Some(title) = title.as_ref().filter(|title| title.len() > limit::TITLE.max) {
@@ -353,7 +356,8 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Vec<String> {
         keep(limit::PATH, path.as_ref().map_or(0, String::len));
     }
     if !item.metadata.is_empty() {
-        keep(limit::METADATA, serde_json::to_vec(&item.metadata).map_or(0, |json| json.len()));
+        let most = if item.source.is_some() { limit::METADATA_KEPT } else { limit::METADATA };
+        keep(most, serde_json::to_vec(&item.metadata).map_or(0, |json| json.len()));
     }
     if item.title.trim().is_empty() {
         problems.push("it has no title: write what is to be done behind the box".to_owned());
@@ -410,13 +414,37 @@ pub fn stated(given: &str) -> Option<(Stated, bool)> {
     Some(match word.as_str() {
         "planned" | "researching" | "ready" | "implementing" | "inprogress" | "available"
         | "claimed" | "pending" | "todo" | "open" | "review" | "inreview" => (Stated::Open, false),
-        "doing" | "started" | "wip" | "blocked" | "deferred" | "onhold" | "backlog" => {
-            (Stated::Open, true)
-        }
-        "complete" | "completed" | "done" | "closed" | "finished" => (Stated::Done, false),
+        "notstarted" | "notdone" | "new" | "upcoming" | "queued" => (Stated::Open, false),
+        "doing"
+        | "started"
+        | "wip"
+        | "blocked"
+        | "deferred"
+        | "onhold"
+        | "backlog"
+        | "active"
+        | "paused"
+        | "triage"
+        | "reopened"
+        | "selectedfordevelopment"
+        | "readyfordevelopment"
+        | "readyfordev"
+        | "indevelopment"
+        | "readyforreview"
+        | "codereview"
+        | "testing"
+        | "intesting"
+        | "qa"
+        | "inqa"
+        | "partial"
+        | "ongoing"
+        | "waiting" => (Stated::Open, true),
+        "complete" | "completed" | "done" | "closed" | "finished" | "resolved" | "merged"
+        | "released" | "shipped" | "deployed" => (Stated::Done, false),
         "failed" => (Stated::Failed, false),
         "cancelled" | "canceled" => (Stated::Cancelled, false),
-        "wontfix" | "wontdo" | "dropped" => (Stated::Cancelled, true),
+        "wontfix" | "wontdo" | "dropped" | "duplicate" | "abandoned" | "rejected" | "declined"
+        | "skipped" | "deleted" => (Stated::Cancelled, true),
         "obsolete" => (Stated::Obsolete, false),
         _ => return None,
     })

@@ -43,7 +43,7 @@ struct Phrase {
 }
 
 /// Reads the phrases of all titles. Returns the pairs that the order of headings says, later one
-/// first, and problems.
+/// first, and problems with ids.
 pub(super) fn read(
     drafts: &mut [Draft],
     remarks: &mut Vec<Remark>,
@@ -62,7 +62,7 @@ pub(super) fn read(
     let mut problems = Vec::new();
     for phrase in phrases {
         let found = resolved(&phrase.names, phrase.draft, &names);
-        settle(phrase, found, drafts, remarks, &mut problems);
+        settle(phrase, found, drafts, remarks);
     }
     let elsewhere = elsewhere(drafts, &mut problems);
     for number in 0..drafts.len() {
@@ -79,7 +79,7 @@ pub(super) fn read(
         for one in given {
             let found = resolved(&one, number, &names);
             for (given, several) in &found.several {
-                problems.push(ambiguous(number, given, several, drafts));
+                remarks.push(ambiguous(number, given, several, drafts));
             }
             // It may be the path that an item gets by its place, or a task beside the plan.
             let is_whole = found.on.is_empty() && found.several.is_empty();
@@ -233,13 +233,7 @@ impl Resolved {
 
 /// Makes the dependencies of a phrase, or puts it back into the title if it does not name items
 /// alone.
-fn settle(
-    phrase: Phrase,
-    found: Resolved,
-    drafts: &mut [Draft],
-    remarks: &mut Vec<Remark>,
-    problems: &mut Vec<Problem>,
-) {
+fn settle(phrase: Phrase, found: Resolved, drafts: &mut [Draft], remarks: &mut Vec<Remark>) {
     let Phrase { draft: number, is_certain, whole, .. } = phrase;
     let line = drafts[number].item.line;
     // Whether another plan has an item at a path is known only on the board.
@@ -248,16 +242,9 @@ fn settle(
     };
     let (elsewhere, unknown): (Vec<_>, Vec<_>) = found.unknown.into_iter().partition(is_elsewhere);
     drafts[number].item.depends.extend(elsewhere);
-    let is_whole = unknown.is_empty() && (found.several.is_empty() || is_certain);
+    let is_whole = unknown.is_empty() && found.several.is_empty();
     for (given, several) in &found.several {
-        if is_certain {
-            problems.push(ambiguous(number, given, several, drafts))
-        } else {
-            remarks.push(Remark {
-                line,
-                remark: format!("\"{}\" fits several items: it makes none wait", shown(given)),
-            })
-        }
+        remarks.push(ambiguous(number, given, several, drafts));
     }
     for given in &unknown {
         remarks.push(Remark {
@@ -277,17 +264,17 @@ fn wait(draft: &mut Draft, on: usize) {
     }
 }
 
-fn ambiguous(number: usize, given: &str, several: &[usize], drafts: &[Draft]) -> Problem {
+fn ambiguous(number: usize, given: &str, several: &[usize], drafts: &[Draft]) -> Remark {
     const MOST: usize = 5;
     let lines: Vec<_> =
         several.iter().take(MOST).map(|one| drafts[*one].item.line.to_string()).collect();
     let more = if several.len() > MOST { " and others" } else { "" };
     let (given, lines) = (shown(given), lines.join(" and "));
-    let problem = format!(
-        "\"{given}\" may be that of line {lines}{more}; name it by more of its words, or by its \
-         path"
+    let remark = format!(
+        "\"{given}\" may be that of line {lines}{more}: it makes none wait; name it by more of its \
+         words, or by its path"
     );
-    Problem { line: drafts[number].item.line, problem }
+    Remark { line: drafts[number].item.line, remark }
 }
 
 fn shown(text: &str) -> String {

@@ -136,6 +136,9 @@ pub struct PlanVersion {
     /// Headings that count do not wait for each other
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parallel: bool,
+    /// True if entries of plain lists are items wherever they stand
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lists: bool,
     /// Review of its tasks that say nothing else
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Review>,

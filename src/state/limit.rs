@@ -36,6 +36,7 @@ limits! {
     OUTPUT = "output", 64 * 1024, "bytes";
     DATA = "data", 64 * 1024, "bytes";
     METADATA = "metadata", 16 * 1024, "bytes";
+    METADATA_KEPT = "metadata of an item that comes from elsewhere", 128 * 1024, "bytes";
     DEPTH = "nesting of data and metadata", 32, "levels";
     ERROR = "error", 16 * 1024, "bytes";
     NOTE = "note", 2 * 1024, "bytes";

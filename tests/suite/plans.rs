@@ -623,7 +623,8 @@ fn a_plan_that_a_person_writes_comes_in_whole_and_what_is_not_read_is_named() {
     let shown = board.finish(board.command().args(["plan", "import", file, "--dry-run"])).stdout;
     assert!(
         shown.trim_end().ends_with("makes a line one")
-            && shown.contains("5 lines that may be work"),
+            && shown.contains("3 lines that may be work")
+            && shown.contains("2 entries below Phase 5: Cleanup are not tasks; --lists takes them"),
         "{shown}"
     );
     board.assert_file_is_the_replay();

@@ -15,6 +15,14 @@ pub(crate) struct Mark {
     pub status: Stated,
     /// The box as written, if Markdown does not say what it means.
     pub unusual: Option<String>,
+    /// True for a symbol, which stands in texts that are no work, too; false for a box in brackets.
+    pub is_sign: bool,
+}
+
+impl Mark {
+    pub(crate) fn of(status: Stated) -> Self {
+        Self { status, unusual: None, is_sign: false }
+    }
 }
 
 const BULLETS: &str = "-*+–—•‣◦▪●○·∙";
@@ -22,9 +30,20 @@ const BULLETS: &str = "-*+–—•‣◦▪●○·∙";
 const DIGITS: usize = 9;
 const OPEN: &str = "☐⬜🔲◻□❏❑";
 const DONE: &str = "☑✅✔✓☒🗹";
-const CANCELLED: &str = "❌✗✘🚫";
+/// Only words call something off.
+const NOT_DONE: &str = "❌✗✘🚫";
+/// Symbols that are marks behind a bullet and in a cell; elsewhere they adorn.
+const ON_THE_WAY: &str = "⏳🔄🚧";
 /// Follows a symbol that is to be shown in colour.
 const IN_COLOUR: char = '\u{fe0f}';
+
+pub(super) fn is_tick(c: char) -> bool {
+    DONE.contains(c)
+}
+
+pub(super) fn is_on_the_way(c: char) -> bool {
+    ON_THE_WAY.contains(c)
+}
 
 /// White space, and what takes no room at all.
 pub(crate) fn is_blank(c: char) -> bool {
@@ -72,7 +91,7 @@ pub(crate) fn entry(text: &str) -> Option<Entry<'_>> {
             Some(Entry { mark, text: trimmed(text) })
         }
         None => {
-            let (mark, after) = mark(text)?;
+            let (mark, after) = mark(text).filter(|_| !text.starts_with(is_on_the_way))?;
             // A word in brackets may begin a sentence, and empty ones may be named in it.
             let is_box =
                 !text.starts_with("[]") && (after.starts_with(is_blank) || !text.starts_with('['));
@@ -112,12 +131,12 @@ pub(crate) fn mark(text: &str) -> Option<(Mark, &str)> {
     let first = text.chars().next()?;
     let symbol = |status, unusual: Option<char>| {
         let after = text[first.len_utf8()..].trim_start_matches(IN_COLOUR);
-        Some((Mark { status, unusual: unusual.map(String::from) }, after))
+        Some((Mark { status, unusual: unusual.map(String::from), is_sign: true }, after))
     };
     match first {
         c if OPEN.contains(c) => return symbol(Stated::Open, None),
         c if DONE.contains(c) => return symbol(Stated::Done, None),
-        c if CANCELLED.contains(c) => return symbol(Stated::Cancelled, Some(c)),
+        c if NOT_DONE.contains(c) || is_on_the_way(c) => return symbol(Stated::Open, Some(c)),
         _ => {}
     }
     // Some editors put backslashes before brackets that they did not make themselves.
@@ -138,9 +157,9 @@ pub(crate) fn mark(text: &str) -> Option<(Mark, &str)> {
         _ => return None,
     };
     // A star right behind the box says that the task is optional.
-    let after =
-        after.strip_prefix('*').filter(|after| after.starts_with(is_blank)).unwrap_or(after);
-    Some((Mark { status, unusual }, after))
+    let star = after.strip_prefix("\\*").or_else(|| after.strip_prefix('*'));
+    let after = star.filter(|after| after.starts_with(is_blank)).unwrap_or(after);
+    Some((Mark { status, unusual, is_sign: false }, after))
 }
 
 #[cfg(test)]
@@ -183,6 +202,9 @@ mod tests {
             ("- [~] a", Stated::Open),
             ("- [-] a", Stated::Cancelled),
             ("- [ ]* a", Stated::Open),
+            ("- [ ]\\* a", Stated::Open),
+            ("- 🚧 a", Stated::Open),
+            ("❌ a", Stated::Open),
             ("- ~~[ ] a~~", Stated::Obsolete),
         ];
         for (text, status) in cases {
@@ -214,6 +236,7 @@ mod tests {
             "words",
             "[ ]",
             "-",
+            "🚧 a",
         ] {
             assert_eq!(entry(text), None, "{text}");
         }

@@ -6,7 +6,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::entry::{Entry, Mark, entry, indented, is_blank, is_rule, mark, trimmed};
+use super::super::stated;
+use super::entry::{
+    Entry, Mark, entry, indented, is_blank, is_on_the_way, is_rule, is_tick, mark, trimmed,
+};
+use super::sense::{Sense, is_ticked, said};
+use crate::state::plan::Stated;
 
 /// Info string of a code block that is a description, whatever it looks like.
 pub(crate) const VERBATIM: &str = "description";
@@ -324,9 +329,18 @@ fn heading(text: &str) -> Option<(usize, &str)> {
 }
 
 fn marked(text: &str) -> (Option<Mark>, &str) {
-    let found =
-        mark(text).filter(|(_, after)| after.starts_with(is_blank) && !trimmed(after).is_empty());
-    found.map_or((None, text), |(mark, after)| (Some(mark), trimmed(after)))
+    let is_apart = |after: &str| after.starts_with(is_blank) && !trimmed(after).is_empty();
+    let found = mark(text).filter(|(_, after)| is_apart(after));
+    // A symbol may adorn a heading that says how what is below it stands.
+    let bare: String = text.chars().filter(|c| !is_tick(*c)).collect();
+    let adorns = stated(&bare).is_some()
+        || said(&bare).is_some_and(|said| said != Sense::Work)
+        || text.starts_with(is_on_the_way);
+    let ticked = is_ticked(text).then(|| Mark { is_sign: true, ..Mark::of(Stated::Done) });
+    match found {
+        Some((mark, after)) if !mark.is_sign || !adorns => (Some(mark), trimmed(after)),
+        _ => (ticked.filter(|_| !adorns), text),
+    }
 }
 
 /// The cells of a row.

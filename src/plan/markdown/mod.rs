@@ -5,8 +5,10 @@ pub(crate) mod entry;
 mod field;
 mod lines;
 mod outline;
+mod sense;
+mod table;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::front;
 use super::{
@@ -14,7 +16,7 @@ use super::{
 };
 use crate::state::plan::{Item, Problem, Remark, Skipped, Stated, one_line, shortened};
 use crate::state::review::Review;
-use entry::{Mark, mark, trimmed};
+use entry::{Mark, trimmed};
 pub(super) use field::field;
 use field::{continues, fits, is_ambiguous, is_dependency, is_left_open, is_list};
 use lines::Verbatim;
@@ -22,7 +24,12 @@ pub(super) use lines::{Kind, Line, VERBATIM, cells, lines, opening};
 use outline::{Outline, Role};
 
 /// Reads a plan. `known` are the lines of headings that are items even without a mark.
-pub(super) fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> {
+/// `lists` makes all entries of lists items.
+pub(super) fn read(
+    text: &str,
+    known: &BTreeSet<usize>,
+    lists: bool,
+) -> Result<Found, Vec<Problem>> {
     let (lines, doubtful) = lines(text, front::lines(text));
     let is_mark = |line: &&Line<'_>| {
         matches!(line.kind, Kind::Heading { .. } | Kind::Entry(_) | Kind::Row { .. })
@@ -31,7 +38,7 @@ pub(super) fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Pro
     if marked > MARKS * limit::PLAN_ITEMS.max {
         return Err(vec![super::over(1, limit::PLAN_ITEMS, marked)]);
     }
-    let outline = outline::outline(&lines, known);
+    let outline = outline::outline(&lines, known, lists);
     let mut reading = Reading {
         lines: &lines,
         outline,
@@ -42,7 +49,7 @@ pub(super) fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Pro
         title: None,
         review: None,
         begun: None,
-        columns: Vec::new(),
+        below: String::new(),
         after_gap: true,
     };
     reading.document();
@@ -53,11 +60,18 @@ pub(super) fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Pro
             line: number,
             title: shortened(title, limit::TITLE.max),
             level: None,
+            below: None,
         });
     }
     reading.skipped.sort_by_key(|one| one.line);
     let Reading { title, review, drafts, skipped, remarks, .. } = reading;
     Ok(Found { title, review, drafts, skipped, remarks, ..Found::default() })
+}
+
+/// Columns that say the status of rows that are items, by the numbers of their lines.
+pub(super) fn columns(lines: &[Line<'_>]) -> HashMap<usize, Vec<usize>> {
+    let rows = outline::outline(lines, &BTreeSet::new(), false).rows;
+    rows.into_iter().map(|(at, row)| (lines[at].number, row.status)).collect()
 }
 
 /// Marked lines for each item that a plan may have. More are not looked at one by one.
@@ -75,8 +89,8 @@ struct Reading<'a, 't> {
     review: Option<Review>,
     /// A field whose values follow.
     begun: Option<Begun>,
-    /// Names of the table's columns.
-    columns: Vec<String>,
+    /// The last heading.
+    below: String,
     after_gap: bool,
 }
 
@@ -149,7 +163,9 @@ impl<'t> Reading<'_, 't> {
     fn heading(&mut self, number: usize, mark: Option<Mark>, text: &str) {
         let heading = &self.outline.headings[number];
         let (level, is_item, counted) = (heading.level, heading.is_item, heading.counted.clone());
+        let unread = heading.unread;
         let line = &self.lines[heading.line];
+        self.below = shortened(&one_line(text), limit::TITLE.max);
         if Some(number) == self.outline.title {
             self.title = Some(shortened(text, limit::TITLE.max));
             self.open.clear();
@@ -160,10 +176,12 @@ impl<'t> Reading<'_, 't> {
         self.open.retain(is_above);
         if !is_item {
             let levels = self.open.len() + 1;
-            let title = shortened(&one_line(text), limit::TITLE.max);
-            self.skipped.push(Skipped { line: line.number, title, level: Some(levels) });
+            let (title, level) = (self.below.clone(), Some(levels));
+            self.skipped.push(Skipped { line: line.number, title, level, below: None });
             return self.describe(line.raw);
         }
+        // What it has beside its parts nobody has read, so that they do not finish it.
+        let mark = mark.or_else(|| (unread > 0).then(|| Mark::of(Stated::Open)));
         let draft = self.add(line.number, mark, text);
         self.drafts[draft].counted = counted;
         self.drafts[draft].item.is_group = true;
@@ -187,7 +205,8 @@ impl<'t> Reading<'_, 't> {
             .retain(|open| !matches!(open, Open::Entry { column, .. } if column + 2 > line.column));
         match role {
             Role::Item => {
-                let draft = self.add(line.number, entry.mark.clone(), entry.text);
+                let done = self.outline.done.contains(&at).then(|| Mark::of(Stated::Done));
+                let draft = self.add(line.number, entry.mark.clone().or(done), entry.text);
                 self.open.push(Open::Entry {
                     column: line.column,
                     width: width(line.raw),
@@ -208,7 +227,8 @@ impl<'t> Reading<'_, 't> {
                 let is_of_item =
                     self.open.iter().any(|open| matches!(open, Open::Entry { draft: Some(_), .. }));
                 if !is_of_item {
-                    self.skip(at, entry.text);
+                    let below = self.outline.has_boxes.then(|| self.below.clone());
+                    self.skip(at, entry.text, below);
                 }
                 self.describe(line.raw);
                 self.open.push(Open::Entry {
@@ -260,81 +280,29 @@ impl<'t> Reading<'_, 't> {
         last
     }
 
-    /// Reads a row of a table. A box in any cell makes it an item, whose title stands behind the
-    /// box or in the first other cell with words.
+    /// Reads a row of a table.
     fn row(&mut self, at: usize, names: bool) {
         let line = &self.lines[at];
-        let found = cells(line.raw);
-        let is_delimiter = found.iter().all(|cell| cell.chars().all(|c| "-: ".contains(c)));
-        if names {
-            if !is_delimiter {
-                self.columns = found.iter().map(|cell| one_line(cell)).collect();
-            }
-            return self.describe(line.raw);
-        }
-        let first_of_table =
-            !matches!(at.checked_sub(1).map(|at| &self.lines[at].kind), Some(Kind::Row { .. }));
-        if first_of_table {
-            self.columns.clear();
-        }
-        let Some((place, (mark, after))) =
-            found.iter().enumerate().find_map(|(place, cell)| Some((place, mark(cell)?)))
-        else {
-            if !is_delimiter
-                && !self.open.iter().any(|open| matches!(open, Open::Entry { draft: Some(_), .. }))
-            {
-                let title = found
-                    .iter()
-                    .filter(|cell| !cell.is_empty())
-                    .copied()
-                    .collect::<Vec<_>>()
-                    .join(" | ");
-                self.skip(at, &title);
+        let Some(row) = self.outline.rows.remove(&at) else {
+            let found = cells(line.raw);
+            let is_delimiter = found.iter().all(|cell| cell.chars().all(|c| "-: ".contains(c)));
+            let is_of_item =
+                self.open.iter().any(|open| matches!(open, Open::Entry { draft: Some(_), .. }));
+            if !names && !is_delimiter && !is_of_item {
+                let cells = found.iter().filter(|cell| !cell.is_empty()).copied();
+                self.skip(at, &cells.collect::<Vec<_>>().join(" | "), None);
             }
             return self.describe(line.raw);
         };
         self.open.retain(|open| matches!(open, Open::Heading { .. }));
-        let has_words = |cell: &str| cell.chars().any(char::is_alphabetic);
-        let wanted = |name: &String| {
-            let name = name.to_lowercase();
-            [
-                "task",
-                "title",
-                "what",
-                "item",
-                "step",
-                "work",
-                "description",
-                "name",
-                "todo",
-                "story",
-            ]
-            .contains(&name.as_str())
-        };
-        let named = self
-            .columns
-            .iter()
-            .position(wanted)
-            .filter(|at| found.get(*at).is_some_and(|cell| has_words(cell)));
-        let others = (0..found.len()).find(|at| *at != place && has_words(found[*at]));
-        let is_behind = has_words(trimmed(after));
-        let title_at = if is_behind { place } else { named.or(others).unwrap_or(place) };
-        let title = if is_behind { trimmed(after) } else { found[title_at] };
-        let draft = self.add(line.number, Some(mark), title);
-        let rest =
-            (0..found.len()).filter(|at| *at != title_at && *at != place && !found[*at].is_empty());
-        let described = rest.map(|at| match self.columns.get(at).filter(|name| !name.is_empty()) {
-            Some(name) => format!("{name}: {}", found[at]),
-            None => found[at].to_owned(),
-        });
-        let described = described.collect::<Vec<_>>().join("\n");
-        self.drafts[draft].item.description = Some(described).filter(|text| !text.is_empty());
+        let draft = self.add(line.number, Some(row.mark), &row.title);
+        self.drafts[draft].item.description = row.description;
     }
 
     /// Notes a line that looks like work and is not read as an item.
-    fn skip(&mut self, at: usize, title: &str) {
+    fn skip(&mut self, at: usize, title: &str, below: Option<String>) {
         let title = shortened(&one_line(title), limit::TITLE.max);
-        self.skipped.push(Skipped { line: self.lines[at].number, title, level: None });
+        self.skipped.push(Skipped { line: self.lines[at].number, title, level: None, below });
     }
 
     fn code(&mut self, at: usize, verbatim: Option<Verbatim>) {

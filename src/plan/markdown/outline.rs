@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use super::super::counted::{Counted, counted};
 use super::super::{bare_title, path_and_title, stated};
-use super::entry::mark;
 use super::field::{self, field, is_dependency, is_left_open, is_list};
-use super::lines::{Kind, Line, cells};
-use crate::state::plan::{Names, words};
+use super::lines::{Kind, Line};
+use super::sense::{Sense, sense};
+use super::table::{self, Row};
+use crate::state::plan::Names;
 
 /// The meaning of an entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +27,12 @@ pub(super) struct Outline {
     pub headings: Vec<Heading>,
     /// By line. Lines that are not entries have none.
     pub roles: HashMap<usize, Role>,
+    /// Rows that are items, by line.
+    pub rows: HashMap<usize, Row>,
+    /// Entries without a mark that are done, because their heading says so.
+    pub done: HashSet<usize>,
+    /// Whether anything has a box or a sign, so that plain lists need not be work.
+    pub has_boxes: bool,
     /// Index of the heading that is the title.
     pub title: Option<usize>,
     pub names: Names,
@@ -37,64 +44,12 @@ pub(super) struct Heading {
     pub level: usize,
     pub is_item: bool,
     pub counted: Option<Counted>,
+    /// Lines at or below it that may be work and are no items.
+    pub unread: usize,
 }
 
 /// Entries below `Dependencies:` of which one has to name an item.
 const LOOKED_AT: usize = 10;
-
-/// Headings below which nothing is work, unless it has boxes.
-const PROSE: [&str; 50] = [
-    "about",
-    "acceptance criteria",
-    "assumptions",
-    "background",
-    "changelog",
-    "constraints",
-    "context",
-    "conventions",
-    "decisions",
-    "definition of done",
-    "definitions",
-    "dependencies",
-    "description",
-    "format",
-    "glossary",
-    "goal",
-    "goals",
-    "history",
-    "implementation strategy",
-    "intro",
-    "introduction",
-    "key decisions",
-    "legend",
-    "links",
-    "motivation",
-    "non goals",
-    "non-goals",
-    "nongoals",
-    "note",
-    "notes",
-    "open questions",
-    "out of scope",
-    "overview",
-    "principles",
-    "questions",
-    "rationale",
-    "references",
-    "remarks",
-    "resources",
-    "risks",
-    "scope",
-    "status",
-    "strategy",
-    "success criteria",
-    "summary",
-    "table of contents",
-    "terms",
-    "toc",
-    "warning",
-    "warnings",
-];
 
 /// An entry, and where it stands.
 struct Node {
@@ -107,6 +62,9 @@ struct Node {
     leads: bool,
     /// Neighbours without boxes share a group.
     group: usize,
+    /// All neighbours share a list.
+    list: usize,
+    is_listed: bool,
 }
 
 /// The lines from one heading to the next.
@@ -115,9 +73,12 @@ struct Section {
     lines: Range<usize>,
     has_boxes: bool,
     is_listed: bool,
+    /// What its own heading says, and what the nearest does that says anything.
+    own: Option<Sense>,
+    sense: Option<Sense>,
 }
 
-pub(super) fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>) -> Outline {
+pub(super) fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>, lists: bool) -> Outline {
     let mut reading = Reading {
         lines,
         names: names(lines),
@@ -127,15 +88,20 @@ pub(super) fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>) -> Outline {
         roles: HashMap::new(),
         dependencies: HashSet::new(),
         introduced: introduced(lines),
+        rows: HashMap::new(),
     };
     reading.sections = reading.sections();
+    reading.rows = table::rows(lines, |line| reading.section_at(line).sense != Some(Sense::Aside));
     reading.nodes = reading.nodes();
     reading.fields_and_values();
     let title = reading.title();
-    reading.decide_on_lists(title);
+    let has_boxes = reading.decide_on_lists(title, lists);
     reading.decide_on_entries();
     reading.decide_on_headings(title, known);
-    Outline { headings: reading.headings, roles: reading.roles, title, names: reading.names }
+    reading.count_unread();
+    let done = reading.done();
+    let Reading { headings, roles, rows, names, .. } = reading;
+    Outline { headings, roles, rows, done, has_boxes, title, names }
 }
 
 /// What the headings and entries are called, before it is known which of them are items. Fields and
@@ -170,41 +136,35 @@ fn headings(lines: &[Line<'_>]) -> Vec<Heading> {
             level: *level,
             is_item: true,
             counted: counted(path_and_title(text).1),
+            unread: 0,
         }),
         _ => None,
     };
     lines.iter().enumerate().filter_map(of).collect()
 }
 
-/// True if any cell of the row has a box.
-pub(super) fn has_box(raw: &str) -> bool {
-    cells(raw).into_iter().any(|cell| mark(cell).is_some())
-}
-
-/// Entries of lists that the line before says are none of the work, as `Notes:` does.
-fn introduced(lines: &[Line<'_>]) -> HashSet<usize> {
-    let mut found = HashSet::new();
-    let mut is_prose_below = false;
+/// Entries of lists of which the line before says what they are, as `Notes:` does.
+fn introduced(lines: &[Line<'_>]) -> HashMap<usize, Sense> {
+    let mut found = HashMap::new();
+    let mut said = None;
     for (number, line) in lines.iter().enumerate() {
         match &line.kind {
             Kind::Blank => {}
-            Kind::Entry(_) if is_prose_below => drop(found.insert(number)),
-            Kind::Entry(_) => {}
+            Kind::Entry(_) => found.extend(said.map(|said| (number, said))),
             Kind::Text(text) => {
-                is_prose_below = text.trim_end_matches('*').ends_with(':') && is_prose(text)
+                let introduces = text.trim_end_matches('*').ends_with(':');
+                said = introduces.then(|| sense(text)).flatten();
             }
-            _ => is_prose_below = false,
+            _ => said = None,
         }
     }
     found
 }
 
-fn is_prose(title: &str) -> bool {
-    let title = words(title);
-    let title = title.trim_matches(|c: char| !c.is_alphanumeric());
-    let first = title.split([':', '(', ',', '&']).next().unwrap_or_default().trim();
-    let unnumbered = first.trim_start_matches(|c: char| !c.is_alphabetic());
-    PROSE.contains(&unnumbered) || unnumbered.split(" and ").all(|part| PROSE.contains(&part))
+/// Whether an entry begins with a name, as `Note: …` or `**Files:** …`.
+fn is_labelled(text: &str) -> bool {
+    let text = text.trim_start_matches(['*', '_', '`']);
+    text.split_once(':').is_some_and(|(name, _)| name.split_whitespace().count() < 4)
 }
 
 struct Reading<'a, 't> {
@@ -217,7 +177,8 @@ struct Reading<'a, 't> {
     /// Lines with what an item depends on, in a list below `depends:`.
     dependencies: HashSet<usize>,
     /// Entries of lists that a line like `Notes:` introduces.
-    introduced: HashSet<usize>,
+    introduced: HashMap<usize, Sense>,
+    rows: HashMap<usize, Row>,
 }
 
 impl<'t> Reading<'_, 't> {
@@ -237,8 +198,30 @@ impl<'t> Reading<'_, 't> {
             lines: start.map_or(0, |line| line + 1)..end,
             has_boxes: false,
             is_listed: false,
+            own: number
+                .checked_sub(1)
+                .and_then(|heading| sense(self.text(self.headings[heading].line))),
+            sense: None,
         };
-        [None].into_iter().chain(starts.map(Some)).zip(ends).enumerate().map(of).collect()
+        let sections = [None].into_iter().chain(starts.map(Some)).zip(ends).enumerate().map(of);
+        let mut sections: Vec<Section> = sections.collect();
+        let title = self.headings.first().filter(|first| first.level == 1).map(|_| 0);
+        let mut above: Vec<(usize, Option<Sense>)> = Vec::new();
+        for section in &mut sections {
+            let Some(heading) = section.heading else { continue };
+            let level = self.headings[heading].level;
+            above.retain(|(other, _)| *other < level);
+            let inherited = above.iter().rev().find_map(|(_, sense)| *sense);
+            // What the title of a whole text says is not said of each list.
+            section.own = section.own.filter(|_| Some(heading) != title);
+            section.sense = section.own.or(inherited);
+            above.push((level, section.own));
+        }
+        sections
+    }
+
+    fn section_at(&self, line: usize) -> &Section {
+        &self.sections[self.headings.partition_point(|heading| heading.line < line)]
     }
 
     /// Finds what each entry stands below. A line of text at the margin ends the lists before it.
@@ -247,8 +230,9 @@ impl<'t> Reading<'_, 't> {
         let mut groups = 0;
         for (section, part) in self.sections.iter_mut().enumerate() {
             let mut open: Vec<usize> = Vec::new();
-            let mut last: HashMap<Option<usize>, (bool, usize)> = HashMap::new();
+            let mut last: HashMap<Option<usize>, (bool, usize, usize)> = HashMap::new();
             let mut after_gap = true;
+            let has_signs = part.sense != Some(Sense::Aside);
             for number in part.lines.clone() {
                 let line = &self.lines[number];
                 match &line.kind {
@@ -259,20 +243,19 @@ impl<'t> Reading<'_, 't> {
                     _ => {}
                 }
                 after_gap = matches!(line.kind, Kind::Blank | Kind::Hidden);
-                part.has_boxes |= matches!(line.kind, Kind::Row { .. }) && has_box(line.raw);
+                part.has_boxes |= self.rows.contains_key(&number);
                 let Kind::Entry(entry) = &line.kind else { continue };
                 open.retain(|node| nodes[*node].column + 2 <= line.column);
                 let parent = open.last().copied();
-                let has_box = entry.mark.is_some();
+                let has_box = entry.mark.as_ref().is_some_and(|mark| has_signs || !mark.is_sign);
                 part.has_boxes |= has_box;
-                let group = match last.get(&parent) {
-                    Some((boxed, group)) if *boxed == has_box => *group,
-                    _ => {
-                        groups += 1;
-                        groups
-                    }
-                };
-                last.insert(parent, (has_box, group));
+                let before = last.get(&parent).copied();
+                let group =
+                    before.filter(|(boxed, ..)| *boxed == has_box).map(|(_, group, _)| group);
+                groups += usize::from(group.is_none());
+                let group = group.unwrap_or(groups);
+                let list = before.map_or(group, |(.., list)| list);
+                last.insert(parent, (has_box, group, list));
                 open.push(nodes.len());
                 nodes.push(Node {
                     line: number,
@@ -282,6 +265,8 @@ impl<'t> Reading<'_, 't> {
                     has_box,
                     leads: false,
                     group,
+                    list,
+                    is_listed: false,
                 });
             }
         }
@@ -398,40 +383,106 @@ impl<'t> Reading<'_, 't> {
         (path_and_title(text).0.is_none() && has_more).then_some(0)
     }
 
-    /// Decides in which sections without boxes the entries of lists are items.
-    fn decide_on_lists(&mut self, title: Option<usize>) {
-        let mut candidates: Vec<bool> = vec![false; self.sections.len()];
-        for node in &self.nodes {
-            let is_open = node.parent.is_none() && !self.roles.contains_key(&node.line);
-            candidates[node.section] |= is_open && !self.introduced.contains(&node.line);
-        }
+    /// Decides which entries without a mark are items, and returns whether anything has a mark. Where
+    /// nothing has, all are that stand below headings of their own. Else they are in a list with a
+    /// mark, below a heading that names work, or if `lists` says so.
+    fn decide_on_lists(&mut self, title: Option<usize>, lists: bool) -> bool {
+        let has_boxes = self.sections.iter().any(|section| section.has_boxes)
+            || self.headings.iter().any(|heading| self.is_boxed(heading));
+        let marked: HashSet<usize> = self
+            .nodes
+            .iter()
+            .filter(|node| node.has_box || node.leads)
+            .map(|node| node.list)
+            .collect();
         let is_intro =
             |section: &Section| section.heading.is_none_or(|heading| Some(heading) == title);
-        for (section, is_candidate) in self.sections.iter_mut().zip(&candidates) {
-            let is_prose = section.heading.is_some_and(|heading| {
-                matches!(&self.lines[self.headings[heading].line].kind, Kind::Heading { text, .. } if is_prose(text))
-            });
-            section.is_listed =
-                *is_candidate && !section.has_boxes && !is_intro(section) && !is_prose;
+        let is_open = |reading: &Self, node: &Node| {
+            !node.has_box && !node.leads && !reading.roles.contains_key(&node.line)
+        };
+        for number in 0..self.nodes.len() {
+            let node = &self.nodes[number];
+            if !is_open(self, node) {
+                continue;
+            }
+            let section = &self.sections[node.section];
+            let said = self.introduced.get(&node.line).copied();
+            let sense = said.or(section.sense);
+            let is_no_work = |sense: Option<Sense>| sense.is_some_and(Sense::is_no_work);
+            let is_top = node.parent.is_none();
+            let is_listed = match () {
+                () if lists => is_top,
+                () if marked.contains(&node.list) && sense != Some(Sense::Aside) => {
+                    is_top || !is_labelled(self.text(node.line))
+                }
+                () if !is_top => false,
+                () if has_boxes => matches!(sense, Some(Sense::Work | Sense::Done)),
+                () => !is_intro(section) && !is_no_work(said.or(section.own)),
+            };
+            self.nodes[number].is_listed = is_listed;
         }
         // What stands above everything else is an introduction, unless there is nothing else.
-        let is_all = !self.sections.iter().any(|section| section.is_listed || section.has_boxes);
-        for (section, is_candidate) in self.sections.iter_mut().zip(candidates) {
-            section.is_listed |= is_all && is_candidate && is_intro(section);
+        if !has_boxes && !self.nodes.iter().any(|node| node.is_listed) {
+            for number in 0..self.nodes.len() {
+                let node = &self.nodes[number];
+                let is_said = self.introduced.get(&node.line).is_some_and(|said| said.is_no_work());
+                let is_alone = is_open(self, node) && is_intro(&self.sections[node.section]);
+                self.nodes[number].is_listed = node.parent.is_none() && is_alone && !is_said;
+            }
         }
+        for node in self.nodes.iter().filter(|node| node.is_listed) {
+            self.sections[node.section].is_listed = true;
+        }
+        has_boxes
     }
 
     fn decide_on_entries(&mut self) {
-        for number in 0..self.nodes.len() {
-            let node = &self.nodes[number];
-            let is_item = node.has_box
-                || node.leads
-                || node.parent.is_none()
-                    && self.sections[node.section].is_listed
-                    && !self.roles.contains_key(&node.line)
-                    && !self.introduced.contains(&node.line);
+        for node in &self.nodes {
+            let is_item = node.has_box || node.leads || node.is_listed;
             let role = if is_item { Role::Item } else { Role::Text };
             self.roles.entry(node.line).or_insert(role);
+        }
+    }
+
+    /// Entries without a mark that stand where everything is done.
+    fn done(&self) -> HashSet<usize> {
+        let is_done = |node: &&Node| {
+            let said = self.introduced.get(&node.line).copied();
+            node.is_listed && said.or(self.sections[node.section].sense) == Some(Sense::Done)
+        };
+        self.nodes.iter().filter(is_done).map(|node| node.line).collect()
+    }
+
+    /// Counts for each heading that is an item the entries and rows at or below it that are none,
+    /// other than those that are said to be no work.
+    fn count_unread(&mut self) {
+        let tops = self.nodes.iter().filter(|node| node.parent.is_none());
+        let entries = tops.filter(|node| {
+            let said = self.introduced.get(&node.line).is_some_and(|said| said.is_no_work());
+            self.roles.get(&node.line) == Some(&Role::Text) && !said
+        });
+        let is_unread = |line: &Line<'_>, at: usize| {
+            matches!(line.kind, Kind::Row { names: false }) && !self.rows.contains_key(&at)
+        };
+        let rows = self.lines.iter().enumerate().filter(|(at, line)| is_unread(line, *at));
+        let lines: Vec<usize> =
+            entries.map(|node| node.line).chain(rows.map(|(at, _)| at)).collect();
+        for line in lines {
+            let section = self.section_at(line);
+            if section.sense.is_some_and(Sense::is_no_work) {
+                continue;
+            }
+            let mut level = usize::MAX;
+            let above =
+                (0..section.heading.map_or(0, |heading| heading + 1)).rev().find(|heading| {
+                    let heading = &self.headings[*heading];
+                    let is_above = heading.level < level;
+                    level = level.min(heading.level);
+                    is_above && heading.is_item
+                });
+            if let Some(above) = above {
+                self.headings[above].unread += 1;
+            }
         }
     }
 
@@ -470,8 +521,8 @@ impl<'t> Reading<'_, 't> {
         if !is_marked {
             for number in 0..count {
                 let is_noted = self.nodes.iter().any(|node| node.section == number + 1);
-                self.headings[number].is_item =
-                    !(is_noted && is_prose(self.text(self.headings[number].line)));
+                let is_no_work = self.sections[number + 1].own.is_some_and(Sense::is_no_work);
+                self.headings[number].is_item = !(is_noted && is_no_work);
             }
         }
         if let Some(title) = title {

@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::super::stated;
+
 static BOX: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(\\?\[)[^\[\]\\]*(\\?\])|[☐⬜🔲◻□❏❑☑✅✔✓☒🗹❌✗✘🚫]\u{fe0f}?").ok()
+    Regex::new(r"(\\?\[)[^\[\]\\]*(\\?\])|[☐⬜🔲◻□❏❑☑✅✔✓☒🗹❌✗✘🚫⏳🔄🚧]\u{fe0f}?").ok()
 });
 
 /// Where the first box of `text` stands, and that box ticked or cleared.
@@ -20,6 +22,19 @@ pub(super) fn set(text: &str, is_done: bool) -> Option<(Range<usize>, String)> {
         _ => if is_done { "☑" } else { "☐" }.to_owned(),
     };
     Some((whole.range(), mark))
+}
+
+/// A cell that says a status, saying another: `word`, where it has words.
+pub(super) fn cell(text: &str, is_done: bool, word: &str) -> String {
+    let Some((range, mark)) = set(text, is_done) else {
+        let empty = if is_done { "[x]" } else { "[ ]" };
+        return if text.is_empty() { empty } else { word }.to_owned();
+    };
+    if stated(&text[range.end..]).is_some() {
+        format!("{mark} {word}")
+    } else {
+        format!("{}{mark}{}", &text[..range.start], &text[range.end..])
+    }
 }
 
 #[cfg(test)]
@@ -46,5 +61,20 @@ mod tests {
             }
         }
         assert_eq!(set("- ", true), None);
+    }
+
+    #[test]
+    fn cells_keep_their_form() {
+        for (text, done, open) in [
+            ("[ ]", "[x]", "[ ]"),
+            ("✅", "☑", "☐"),
+            ("", "[x]", "[ ]"),
+            ("In progress", "Complete", "Planned"),
+            ("❌ TODO", "☑ Complete", "☐ Planned"),
+            ("[ ] Tag it", "[x] Tag it", "[ ] Tag it"),
+        ] {
+            assert_eq!(cell(text, true, "Complete"), done);
+            assert_eq!(cell(text, false, "Planned"), open);
+        }
     }
 }

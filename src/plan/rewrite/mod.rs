@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::export::{self, Said, body, word};
 use super::front;
-use super::markdown::{Kind, Line, cells, field, lines, opening};
+use super::markdown::{Kind, Line, cells, columns, field, lines, opening};
 use super::{bom, files, list, parse, parse_with, path_and_title};
 use crate::state::State;
 use crate::state::id::TaskId;
@@ -25,6 +25,7 @@ pub fn rewritten(state: &State, kept: &KeptText, import: &Import) -> Option<Stri
     let read = lines(text, front::lines(text)).0;
     let mut writing = Writing {
         plan: &plan,
+        columns: columns(&read),
         lines: read.iter().map(|line| (line.number, line)).collect(),
         own: plan.items.iter().map(|item| item.line).collect(),
         of_parts: plan.of_parts(),
@@ -48,7 +49,11 @@ pub fn rewritten(state: &State, kept: &KeptText, import: &Import) -> Option<Stri
 fn read(state: &State, text: &str, import: &Import) -> Option<Plan> {
     let plan = parse(text).ok()?;
     let known = state.still_items(&plan, import);
-    if known.is_empty() { Some(plan) } else { parse_with(text, &known).ok() }
+    if known.is_empty() && !import.lists {
+        Some(plan)
+    } else {
+        parse_with(text, &known, import.lists).ok()
+    }
 }
 
 /// As [`read`], with the line ends that an import would clean.
@@ -61,6 +66,8 @@ struct Writing<'a, 't> {
     lines: HashMap<usize, &'a Line<'t>>,
     /// Lines in which items begin.
     own: HashSet<usize>,
+    /// Columns that say the status of rows that are items, by line.
+    columns: HashMap<usize, Vec<usize>>,
     /// For items that have parts, the status that these give them.
     of_parts: Vec<Option<Stated>>,
     paths: HashMap<&'a TaskId, &'a str>,
@@ -155,10 +162,13 @@ impl<'t> Writing<'_, 't> {
         let raw = own.unwrap_or_else(|| self.page.line(item.line).to_owned());
         // A task that is not called off any more is not struck out.
         let raw = if item.status == Stated::Obsolete { raw.replace("~~", "") } else { raw };
-        let boxed = self.mark_end(item.line, &raw).and_then(|end| {
-            let (range, mark) = mark::set(&raw[..end], wanted == Stated::Done)?;
-            Some(format!("{}{mark}{}", &raw[..range.start], &raw[range.end..]))
-        });
+        let boxed = match self.columns.get(&item.line) {
+            Some(columns) => Some(with_status(&raw, columns, task.status)),
+            None => self.mark_end(item.line, &raw).and_then(|end| {
+                let (range, mark) = mark::set(&raw[..end], wanted == Stated::Done)?;
+                Some(format!("{}{mark}{}", &raw[..range.start], &raw[range.end..]))
+            }),
+        };
         let has_field = self.field_line(item, "status").is_some();
         // A row has no lines below it, so that there a box has to do.
         let has_room = !matches!(self.lines.get(&item.line)?.kind, Kind::Row { .. });
@@ -285,14 +295,7 @@ impl<'t> Writing<'_, 't> {
 
     /// The end of what may be the item's box, in its own line.
     fn mark_end(&self, number: usize, raw: &str) -> Option<usize> {
-        match self.lines.get(&number)?.kind {
-            Kind::Row { .. } => {
-                let cell = cells(raw).into_iter().find(|cell| mark::set(cell, true).is_some())?;
-                let (range, _) = mark::set(cell, true)?;
-                Some(cell.as_ptr() as usize - raw.as_ptr() as usize + range.end)
-            }
-            _ => Some(self.offset(number, self.opening(number)?)?.min(raw.len())),
-        }
+        Some(self.offset(number, self.opening(number)?)?.min(raw.len()))
     }
 
     /// Where a part of a line begins.
@@ -301,6 +304,17 @@ impl<'t> Writing<'_, 't> {
         let at = (part.as_ptr() as usize).checked_sub(raw.as_ptr() as usize)?;
         (at + part.len() <= raw.len()).then_some(at)
     }
+}
+
+/// The row with other words and boxes in the columns of its status.
+fn with_status(raw: &str, columns: &[usize], status: TaskStatus) -> String {
+    let mut text = raw.to_owned();
+    for (_, old) in cells(raw).iter().enumerate().rev().filter(|(at, _)| columns.contains(at)) {
+        let start = old.as_ptr() as usize - raw.as_ptr() as usize;
+        let new = mark::cell(old, status == TaskStatus::Done, word(status));
+        text.replace_range(start..start + old.len(), &new);
+    }
+    text
 }
 
 /// True if the task does not wait for what the order of headings says.

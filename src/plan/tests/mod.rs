@@ -425,8 +425,8 @@ fn entries_beside_boxes_without_one_are_named() {
         [(4, "a list".to_owned()), (9, "plain".to_owned()), (14, "[1] docs".to_owned())]
     );
     assert_eq!(
-        skipped("- [ ] a\n- b\n\n## Notes\n"),
-        [(2, "b".to_owned()), (4, "Notes".to_owned())]
+        skipped("- [ ] a\n\nWords.\n\n- b\n\n## Notes\n"),
+        [(5, "b".to_owned()), (7, "Notes".to_owned())]
     );
     assert_eq!(skipped("- [ ] a\n  status: Obsolete\n  - [ ] b\n    - c\n- [ ] d\n"), []);
     let many = format!("- [ ] a\n{}", "- b\n".repeat(5 * limit::PLAN_ITEMS.max));
@@ -802,7 +802,7 @@ fn headings_with_what_only_items_have_are_items_and_the_others_are_named() {
     let skipped: Vec<_> =
         plan.skipped.iter().map(|one| (one.line, one.title.as_str(), one.level)).collect();
     assert_eq!(skipped, [(12, "Notes", Some(1)), (26, "Priority", Some(2))]);
-    let known = parse_with(text, &BTreeSet::from([12, 26])).unwrap();
+    let known = parse_with(text, &BTreeSet::from([12, 26]), false).unwrap();
     assert_eq!((known.items.len(), known.skipped.len()), (8, 0));
     assert!(parse("## a\n\n## b\n").unwrap().skipped.is_empty());
 }

@@ -119,6 +119,8 @@ pub const NEWER: &[Newer] = &[
     Newer::new("run_created", "run.planned.own", 6),
     Newer::new("state", "tasks.planned.own", 6),
     Newer::new("state", "tasks.left_plan.own", 6),
+    Newer::new("plan_imported", "plan.lists", 6),
+    Newer::new("state", "plans.lists", 6),
 ];
 
 /// Level of builds that keep the text of an imported plan.

@@ -19,7 +19,8 @@ impl State {
     pub fn has_plan(&self, plan: &Plan, import: &Import) -> bool {
         let is_it = |current: &&PlanVersion| {
             let same_place = current.name == import.name && current.source == import.source;
-            current.sha256 == plan.sha256 && same_place && current.parallel == import.parallel
+            let same_reading = current.parallel == import.parallel && current.lists == import.lists;
+            current.sha256 == plan.sha256 && same_place && same_reading
         };
         let Some(current) = self.base_of(import).filter(is_it) else { return false };
         let is_due = |task: &Arc<Task>| {

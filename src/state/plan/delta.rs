@@ -248,6 +248,7 @@ impl<'a> Delta<'a> {
                 .filter(|current| current.name != self.import.name)
                 .map(|current| current.name().to_owned()),
             parallel: self.import.parallel,
+            lists: self.import.lists,
             review: plan.review,
             removed: false,
             sha256: plan.sha256.clone(),

@@ -24,7 +24,7 @@ impl Delta<'_> {
         // Headings count, so that each comes after one at most.
         let before: HashMap<usize, usize> = plan.order.iter().copied().collect();
         let mut all = Vec::with_capacity(plan.items.len());
-        let (mut problems, mut unknown) = (Vec::new(), Vec::new());
+        let mut unknown = Vec::new();
         for (number, item) in plan.items.iter().enumerate() {
             let ordered = before.get(&number).filter(|_| !self.import.parallel).into_iter();
             let mut found: Vec<TaskId> = Vec::new();
@@ -48,10 +48,11 @@ impl Delta<'_> {
                             several.iter().map(|one| plan.items[*one].line.to_string()).collect();
                         let given = shown(given);
                         let lines = lines.join(" and ");
-                        problems.push((
-                            number,
-                            format!("\"{given}\" may be that of line {lines}; name it by its path"),
-                        ));
+                        let remark = format!(
+                            "\"{given}\" may be that of line {lines}: it makes none wait; name it \
+                             by its path"
+                        );
+                        unknown.push(Remark { line: item.line, remark });
                         continue;
                     }
                 };
@@ -69,7 +70,6 @@ impl Delta<'_> {
             }
             all.push(found);
         }
-        problems.into_iter().for_each(|(item, problem)| self.wrong(item, problem));
         self.unknown = unknown;
         all
     }

@@ -49,6 +49,9 @@ pub struct Skipped {
     /// Level that a heading would have as an item, counted from 1.
     #[serde(skip)]
     pub level: Option<usize>,
+    /// Heading of a plain list that it stands in, where others have boxes; empty above all headings
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<String>,
 }
 
 /// One item of a plan, checked except for what concerns other items.
@@ -145,6 +148,8 @@ pub struct Import {
     pub base: Option<String>,
     /// Leaves out that headings which count wait for each other.
     pub parallel: bool,
+    /// Makes all entries of lists items, wherever they stand.
+    pub lists: bool,
     /// Done tasks, each with the path or the id of the item that it is, whatever its words.
     pub carry: Vec<(TaskId, String)>,
 }
@@ -153,7 +158,8 @@ impl Import {
     /// The import of a version that the board has.
     pub fn of(version: &PlanVersion) -> Self {
         let (name, base) = (version.name.clone(), Some(version.name().to_owned()));
-        Self { name, base, parallel: version.parallel, ..Self::default() }
+        let (parallel, lists) = (version.parallel, version.lists);
+        Self { name, base, parallel, lists, ..Self::default() }
     }
 
     /// Name of the plan before the import. Tasks of one that was removed have it, too.

@@ -123,15 +123,35 @@ fn singles(text: &str) -> Vec<String> {
     parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-/// The id that a title begins with: `T001`, `TASK-4.1`, `1.2` or `#3`.
+/// Words before a number that is the id of what it stands before.
+const NUMBERED: [&str; 5] = ["id", "task", "item", "ticket", "story"];
+
+/// The id that a title begins with: `T001`, `TASK-4.1`, `1.2`, `01-02`, `#3`, or `7` in `Task 7: …`.
 pub fn leading_id(title: &str) -> Option<String> {
     let plain = plain(title);
+    if let Some(number) = numbered(&plain) {
+        return Some(number.to_owned());
+    }
     let first = plain
         .split_whitespace()
         .next()?
         .trim_matches(['[', ']', '(', ')'])
         .trim_end_matches([':', '.', ')']);
     is_id(first).then(|| first.to_owned()).filter(|_| plain.split_whitespace().nth(1).is_some())
+}
+
+/// The number in `Task 7: …`.
+fn numbered(text: &str) -> Option<&str> {
+    let mut parts =
+        text.trim_matches(|c: char| "*_`".contains(c) || c.is_whitespace()).splitn(3, ' ');
+    let (word, number) = (parts.next()?, parts.next()?);
+    let is_before = NUMBERED.iter().any(|known| word.eq_ignore_ascii_case(known));
+    let number =
+        number.strip_suffix([':', '.', ')']).filter(|_| is_before && parts.next().is_some())?;
+    let is_number = number
+        .split(['.', '-'])
+        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    is_number.then_some(number)
 }
 
 fn is_id(word: &str) -> bool {
@@ -143,6 +163,11 @@ fn is_id(word: &str) -> bool {
     };
     if let Some(number) = word.strip_prefix('#') {
         return is_number(number);
+    }
+    if let Some((one, other)) = word.split_once('-')
+        && [one, other].iter().all(|part| part.len() < 4 && is_number(part))
+    {
+        return true;
     }
     let letters = word.bytes().take_while(u8::is_ascii_uppercase).count();
     let number = word[letters..].trim_start_matches('-');
@@ -169,6 +194,9 @@ mod tests {
             "#3 Fix it",
             "Ship",
             "Ship",
+            "**ID 23: Sign in**",
+            "ID 23.1: Packages",
+            "01-02: Dig",
         ];
         titles.iter().for_each(|title| names.push(None, title));
         names.push(Some("P9"), "Last");
@@ -183,7 +211,10 @@ mod tests {
             ("t001", Named::One(3)),
             ("1.2", Named::One(4)),
             ("#3", Named::One(5)),
-            ("P9", Named::One(8)),
+            ("23", Named::One(8)),
+            ("23.1", Named::One(9)),
+            ("01-02", Named::One(10)),
+            ("P9", Named::One(11)),
             ("table", Named::Several(vec![0, 1])),
             ("ship", Named::Several(vec![6, 7])),
             ("2 weeks", Named::None),

@@ -22,6 +22,7 @@ pub struct Given {
     /// Files of plans that are no longer there.
     pub gone: Vec<String>,
     pub parallel: Option<bool>,
+    pub lists: Option<bool>,
 }
 
 impl State {
@@ -88,6 +89,7 @@ impl State {
         Ok(Import {
             base: base.map(|base| base.name().to_owned()),
             parallel: given.parallel.or_else(|| Some(base?.parallel)).unwrap_or_default(),
+            lists: given.lists.or_else(|| Some(base?.lists)).unwrap_or_default(),
             source: given.source.clone(),
             name,
             carry: Vec::new(),

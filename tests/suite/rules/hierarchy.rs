@@ -820,10 +820,6 @@ fn wrong_plans_are_refused_with_lines_and_change_nothing() {
             "line 4: the path P1.M1 stands on line 3 already",
         ),
         (
-            "- [ ] a\n  depends: c\n  - [ ] c\n- [ ] b\n  - [ ] c\n",
-            "line 1: \"c\" may be that of line 3 and 5",
-        ),
-        (
             "- [ ] a\n  depends: b\n- [ ] b\n  depends: a\n",
             "line 1: a cycle: P3 (line 1) -> P4 (line 3) -> P3 (line 1)",
         ),
