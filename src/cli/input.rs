@@ -24,6 +24,20 @@ pub(super) fn text_of(bytes: Vec<u8>) -> Option<String> {
     decoded(bytes).map(bom::skipped)
 }
 
+/// The text of one of many files, or why it cannot be read.
+pub(crate) fn read_one(path: &std::path::Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST_INPUT + 1).read_to_end(&mut bytes));
+    match file {
+        Err(error) => Err(error.to_string()),
+        Ok(size) if size as u64 > LARGEST_INPUT => {
+            Err(format!("it has more than {LARGEST_INPUT} bytes"))
+        }
+        Ok(_) => text_of(bytes).ok_or_else(|| "it is not text".to_owned()),
+    }
+}
+
 /// The text of a file in UTF-8, with everything that is in the file.
 pub(crate) fn read_whole(name: &str) -> String {
     String::from_utf8(read_bytes(name))

@@ -92,7 +92,7 @@ use clap::FromArgMatches;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
-pub(crate) use input::{read_input, read_marked, read_whole};
+pub(crate) use input::{read_input, read_marked, read_one, read_whole};
 use line::{
     AUTO, Arguments, Command, LOCAL, LogFormat, command, of_word, own_words, page_size, parser,
     place_of_subcommand, wait_seconds, whole,

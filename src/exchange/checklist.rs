@@ -75,8 +75,10 @@ fn read(whole: &str) -> Line<'_> {
     let inside = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     match (inside, found.mark.map(|mark| mark.status)) {
         (Some((mark, text)), _) if mark.trim().chars().count() < 2 && !text.starts_with('(') => {
-            let optional = text.starts_with('*') && !text.starts_with("**");
-            let text = if optional { &text[1..] } else { text };
+            // Some editors put a backslash before the star.
+            let starred = text.strip_prefix("\\*").or_else(|| text.strip_prefix('*'));
+            let starred = starred.filter(|after| !after.starts_with('*'));
+            let (optional, text) = (starred.is_some(), starred.unwrap_or(text));
             Line::Entry(Entry { indent, mark, optional, text: text.trim() })
         }
         // A box that is not in brackets, as a symbol.
@@ -151,6 +153,41 @@ pub(super) fn source(
 /// An id for what has none: it stays while the words stay.
 pub(super) fn id_of_words(text: &str) -> String {
     sha256(words(text))[..8].to_owned()
+}
+
+/// Items of an outline while it is read, each below the last one that stands less deep.
+#[derive(Default)]
+pub(super) struct Open {
+    open: Vec<(usize, Node)>,
+    items: Vec<Node>,
+}
+
+impl Open {
+    /// Begins an item, and ends those that stand as deep or deeper.
+    pub(super) fn push(&mut self, depth: usize, node: Node) {
+        self.close(depth);
+        self.open.push((depth, node));
+    }
+
+    pub(super) fn close(&mut self, depth: usize) {
+        while self.open.last().is_some_and(|(own, _)| *own >= depth) {
+            let Some((_, node)) = self.open.pop() else { return };
+            match self.open.last_mut() {
+                Some((_, above)) => above.items.push(node),
+                None => self.items.push(node),
+            }
+        }
+    }
+
+    /// The item that what follows describes.
+    pub(super) fn last(&mut self) -> Option<&mut Node> {
+        self.open.last_mut().map(|(_, node)| node)
+    }
+
+    pub(super) fn items(mut self) -> Vec<Node> {
+        self.close(0);
+        self.items
+    }
 }
 
 /// Ids that are taken, with how often each was asked for.

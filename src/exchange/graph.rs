@@ -30,27 +30,6 @@ pub(super) fn by_id<'a>(placed: &[Placed<'a>]) -> HashMap<&'a str, usize> {
     ids.filter_map(|(number, one)| Some((one.node.source.as_ref()?.id.as_str(), number))).collect()
 }
 
-/// Faults of ids that several items have.
-pub(super) fn twins(placed: &[Placed<'_>]) -> Vec<Fault> {
-    let mut first: HashMap<&str, &Node> = HashMap::new();
-    let mut faults = Vec::new();
-    for Placed { node, .. } in placed {
-        let Some(source) = &node.source else { continue };
-        if let Some(other) = first.get(source.id.as_str()) {
-            let place =
-                other.source.as_ref().and_then(|source| source.path.as_deref()).unwrap_or_default();
-            let problem = format!(
-                "the id {} stands at {place} line {} already: give each its own",
-                source.id, other.line
-            );
-            faults.push(fault(node, problem));
-        } else {
-            first.insert(&source.id, node);
-        }
-    }
-    faults
-}
-
 /// The fault of an item that is nested too deeply.
 pub(super) fn too_deep(placed: &[Placed<'_>]) -> Option<Fault> {
     let most = limit::JSON_DEPTH.max;

@@ -44,8 +44,8 @@ fn colour(status: TaskStatus) -> &'static str {
 
 fn written(name: &str, text: String, view: &View) -> Written {
     let mut report = Report::default();
-    view.left_out(&["tags", "files", "hints", "result"], &mut report);
-    Written { files: vec![(name.to_owned(), text)], report }
+    view.left_out(&["tags", "files", "hints", "metadata", "result"], &mut report);
+    Written { files: vec![(name.to_owned(), text)], report, ..Written::default() }
 }
 
 /// A title on one line without what would end a label.

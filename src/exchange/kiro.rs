@@ -1,7 +1,7 @@
 //! `tasks.md` of Kiro: numbered tasks with boxes, one below the other, with details in points below
 //! them.
 
-use super::checklist::{self, Entry, Ids, Line, id_of_words, numbered, source};
+use super::checklist::{self, Entry, Ids, Line, Open, id_of_words, numbered, source};
 use super::report::{Fault, Report};
 use super::spec_kit::word;
 use super::{Format, Read, Tree, status};
@@ -29,27 +29,22 @@ const REQUIREMENTS: &str = "requirements";
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let mut report = Report::default();
     let (title, items) = checklist::together(NAME, tree, |_, path, prefix, text| {
-        let mut open: Vec<(usize, Node)> = Vec::new();
-        let mut items = Vec::new();
+        let mut open = Open::default();
         let mut ids = Ids::default();
         for (line, read) in checklist::lines(text) {
             match read {
                 Line::Entry(entry) => {
-                    close(&mut open, &mut items, entry.indent);
                     let mut node = task(&entry, line, &mut report);
                     node.source = source(NAME, prefix, &id(&entry, &mut ids), path);
-                    open.push((entry.indent, node));
+                    open.push(entry.indent, node);
                 }
                 Line::Point { text } | Line::Text { text, .. } => {
-                    if let Some((_, node)) = open.last_mut() {
-                        detail(node, text);
-                    }
+                    open.last().into_iter().for_each(|node| detail(node, text));
                 }
-                Line::Heading { .. } => close(&mut open, &mut items, 0),
+                Line::Heading { .. } => open.close(0),
             }
         }
-        close(&mut open, &mut items, 0);
-        Ok(items)
+        Ok(open.items())
     })?;
     Read { path: tree.path.clone(), title, items, report, ..Read::default() }.checked(word)
 }
@@ -80,15 +75,4 @@ fn detail(node: &mut Node, text: &str) {
         return;
     }
     checklist::describe(node, &format!("- {text}"));
-}
-
-/// Puts tasks that stand at this indent or deeper into what they stand below.
-fn close(open: &mut Vec<(usize, Node)>, items: &mut Vec<Node>, indent: usize) {
-    while open.last().is_some_and(|(own, _)| *own >= indent) {
-        let Some((_, node)) = open.pop() else { return };
-        match open.last_mut() {
-            Some((_, above)) => above.items.push(node),
-            None => items.push(node),
-        }
-    }
 }

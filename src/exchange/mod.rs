@@ -7,6 +7,8 @@ mod beads;
 mod checklist;
 mod coordinator;
 mod csv;
+mod cursor;
+mod front;
 mod github;
 mod graph;
 mod graphs;
@@ -15,6 +17,7 @@ mod kiro;
 mod openspec;
 mod option_a;
 mod option_b;
+mod org;
 mod parts;
 mod pipeline;
 mod priority;
@@ -24,7 +27,10 @@ mod report;
 mod spec_kit;
 mod status;
 mod task_master;
+mod taskwarrior;
+mod todo_txt;
 mod tree;
+mod trello;
 mod verify;
 mod view;
 
@@ -44,6 +50,11 @@ pub(crate) const FORMATS: &[Format] = &[
     kiro::FORMAT,
     openspec::FORMAT,
     spec_kit::FORMAT,
+    cursor::FORMAT,
+    org::FORMAT,
+    todo_txt::FORMAT,
+    taskwarrior::FORMAT,
+    trello::FORMAT,
     csv::FORMAT,
     option_a::FORMAT,
     option_b::OPTION_B,
@@ -82,6 +93,11 @@ pub(crate) struct Written {
     pub files: Vec<(String, String)>,
     /// What of the board has no place in the format.
     pub report: Report,
+    /// Files whose tasks stand in others now, with those.
+    pub moved: Vec<(String, String)>,
+    /// What becomes of the text of a file that is there already, so that only what has changed is
+    /// written anew.
+    pub merge: Option<fn(there: &str, new: &str) -> String>,
 }
 
 /// The format of this name.
@@ -95,7 +111,10 @@ pub(crate) fn find(name: &str) -> Option<&'static Format> {
 pub(crate) fn detect(path: &str, tree: &Tree) -> Option<(&'static Format, String)> {
     let readable = || FORMATS.iter().filter(|format| format.read.is_some() && format.one_file);
     let is_there = |format: &&Format| {
-        format.places.iter().any(|place| place.contains('/') && fits_path(place, path))
+        format
+            .places
+            .iter()
+            .any(|place| (place.contains('/') || format.form.is_empty()) && fits_path(place, path))
     };
     let by_path =
         readable().filter(is_there).find(|format| format.is_of_a_tool() || (format.is)(tree));

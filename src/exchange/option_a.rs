@@ -264,7 +264,8 @@ fn discoveries(
 }
 
 fn write(view: &View) -> Written {
-    let flavour = Flavour { word: coordinator::word, is_brief: true, has_groups: true };
+    let flavour =
+        Flavour { word: coordinator::word, is_brief: true, has_groups: true, has_contexts: false };
     let writing = Writing::new(view, flavour);
     let mut report = Report::default();
     let created = view.tasks.iter().map(|task| task.created_at).min().unwrap_or_default();
@@ -306,7 +307,7 @@ fn write(view: &View) -> Written {
                 .map(|text| (format!("results/{id}.md"), text)),
         );
     }
-    Written { files, report }
+    Written { files, report, ..Written::default() }
 }
 
 /// Fields of a group that are read by their names.

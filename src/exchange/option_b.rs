@@ -123,7 +123,12 @@ pub(super) fn listed(json: &Json<'_>, raw: Option<&RawValue>) -> Result<Vec<Reco
 }
 
 fn write(view: &View, format: &Format, name: &'static str) -> Written {
-    let flavour = Flavour { word: coordinator::plain_word, is_brief: false, has_groups: false };
+    let flavour = Flavour {
+        word: coordinator::plain_word,
+        is_brief: false,
+        has_groups: false,
+        has_contexts: name == "option-c",
+    };
     let writing = Writing::new(view, flavour);
     let mut report = Report::default();
     let mut state = Map::new();
@@ -160,5 +165,5 @@ fn write(view: &View, format: &Format, name: &'static str) -> Written {
     words
         .filter(|(status, word)| status.as_str() != *word)
         .for_each(|(status, word)| report.status(status.as_str(), word));
-    Written { files: vec![(format.places[0].to_owned(), text)], report }
+    Written { files: vec![(format.places[0].to_owned(), text)], report, ..Written::default() }
 }

@@ -42,6 +42,9 @@ const LEVELS: [(&str, &str); 4] = [
     ("Subtask", "subtasks"),
 ];
 
+/// Levels whose items are there for their parts.
+const GROUPS: usize = 2;
+
 fn level(depth: usize) -> (&'static str, &'static str) {
     LEVELS[depth.min(LEVELS.len() - 1)]
 }
@@ -133,15 +136,18 @@ impl<'a> Reading<'a> {
         node.path = Some(&id).filter(|_| is_its_place).cloned();
         node.source = Some(Source { format: NAME.to_owned(), id, path: self.source.clone() });
         record.take_if("type", &kind.into());
+        record.take_if("story_points", &1.into());
         let status =
             record.text("status")?.unwrap_or_else(|| word(TaskStatus::Available).to_owned());
         let own_word = record.take(status::OWN);
         record.rest(&mut node, &mut self.report);
         status::read(&mut node, &status, None, &mut self.report);
+        let is_said = own_word.is_some();
         status::own(&mut node, own_word, &status, word);
         node.items = self.items(&below, depth + 1)?;
-        // Phases and milestones are there for their parts.
-        node.status = node.status.filter(|_| depth > 1 || node.items.is_empty());
+        // Phases and milestones are there for their parts, unless an export says otherwise.
+        let is_own = depth >= GROUPS || node.items.is_empty() || is_said;
+        node.status = node.status.filter(|_| is_own);
         Ok(node)
     }
 }
@@ -161,7 +167,11 @@ fn write(view: &View) -> Written {
     let mut writing = Writing { view, words, ids: ids(view), report };
     let phases: Vec<Value> = view.roots().map(|root| writing.item(root, 0)).collect();
     let text = serde_json::to_string_pretty(&json!({BACKLOG: phases})).unwrap_or_default() + "\n";
-    Written { files: vec![(FORMAT.places[0].to_owned(), text)], report: writing.report }
+    Written {
+        files: vec![(FORMAT.places[0].to_owned(), text)],
+        report: writing.report,
+        ..Written::default()
+    }
 }
 
 /// The id that each item had, or its path, or the task's own.
@@ -194,12 +204,21 @@ impl Writing<'_> {
         put("type", metadata.shift_remove("type").unwrap_or_else(|| kind.into()));
         put("title", view.title(number).into());
         put("status", self.words[number].word.as_str().into());
-        self.words[number].own.into_iter().for_each(|own| put(status::OWN, own.into()));
+        let is_own = task.is_own_work() && depth < GROUPS;
+        let own = self.words[number].own.or(Some(task.status.as_str()).filter(|_| is_own));
+        own.into_iter().for_each(|own| put(status::OWN, own.into()));
         put("description", view.description(number).unwrap_or_default().into());
         let (on, aside) = view.depends(number);
         let depends: Vec<String> = on.iter().map(|on| self.ids[*on].clone()).chain(aside).collect();
-        if !depends.is_empty() {
+        let is_subtask = depth + 1 == LEVELS.len();
+        if !depends.is_empty() || is_subtask {
             put("dependencies", depends.into());
+        }
+        if is_subtask {
+            // Their readers want these of every subtask.
+            for (name, nothing) in [("story_points", json!(1)), ("context_scope", json!(""))] {
+                put(name, metadata.shift_remove(name).unwrap_or(nothing));
+            }
         }
         // The pipelines have no such fields; they stand beside theirs.
         view.hints(number).into_iter().for_each(|hints| put("hints", hints.into()));

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::graph::{Placed, by_id, circle, fault, is_above, placed, too_deep, twins};
+use super::checklist::Ids;
+use super::graph::{Placed, by_id, circle, fault, is_above, placed, too_deep};
 use super::report::{Fault, Note, Report};
 use super::status::{self, WORD};
 use crate::plan::Node;
@@ -44,11 +45,10 @@ impl Read {
                 problem: "there is no task in it".to_owned(),
             }]);
         }
-        let before = placed(&self.items);
-        let faults: Vec<Fault> = twins(&before).into_iter().chain(too_deep(&before)).collect();
-        if !faults.is_empty() {
-            return Err(faults);
+        if let Some(fault) = too_deep(&placed(&self.items)) {
+            return Err(vec![fault]);
         }
+        self.tell_twins_apart();
         let aside = self.dependencies_aside();
         let words = self.words_to_keep(word);
         let mut number = 0;
@@ -61,6 +61,7 @@ impl Read {
                 node.metadata.remove(WORD);
             }
             name(node, &mut self.report);
+            fit(node, &mut self.report);
             number += 1;
         });
         let placed = placed(&self.items);
@@ -68,6 +69,23 @@ impl Read {
             Some(fault) => Err(vec![fault]),
             None => Ok(self),
         }
+    }
+
+    /// Gives ids that several items have a suffix. What depends on such an id means the first item.
+    fn tell_twins_apart(&mut self) {
+        let mut ids = Ids::default();
+        let mut notes = Vec::new();
+        each(&mut self.items, &mut |node| {
+            let Some(source) = &mut node.source else { return };
+            let id = ids.unique(source.id.clone(), &node.title);
+            if id != source.id {
+                let note = format!("{} stands there already: this one is {id}", source.id);
+                source.id = id;
+                let Fault { path, line, .. } = fault(node, String::new());
+                notes.push(Note { path, line, note });
+            }
+        });
+        self.report.notes.extend(notes);
     }
 
     /// Dependencies that the board does not need or cannot have: on what is not there, and on an
@@ -155,6 +173,32 @@ fn name(node: &mut Node, report: &mut Report) {
         }
     }
     node.title = short;
+}
+
+/// Cuts what is longer than a task may have it.
+fn fit(node: &mut Node, report: &mut Report) {
+    let Fault { path, line, .. } = fault(node, String::new());
+    let mut cut = |what: &str, text: &mut String, most: usize| {
+        if text.len() > most {
+            *text = shortened(text, most);
+            report.note(&path, line, format!("{what} is cut after {most} bytes"));
+        }
+    };
+    for (what, text, most) in [
+        ("its description", &mut node.description, limit::DESCRIPTION.max),
+        ("its plan", &mut node.hints, limit::HINTS.max),
+    ] {
+        text.iter_mut().for_each(|text| cut(what, text, most));
+    }
+    let size = |node: &Node| serde_json::to_vec(&node.metadata).map_or(0, |json| json.len());
+    if size(node) > limit::METADATA_KEPT.max {
+        let most = limit::METADATA_KEPT.max / node.metadata.len().max(2);
+        for (field, value) in &mut node.metadata {
+            let Value::String(text) = value else { continue };
+            // Escapes take room, too.
+            cut(field, text, most / 2);
+        }
+    }
 }
 
 fn write(items: &mut [Node], text: &mut String, origins: &mut Vec<(String, usize)>) {

@@ -41,6 +41,9 @@ pub(crate) struct Report {
     pub statuses: BTreeMap<String, usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
+    /// What has to be known before all else
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
 }
 
 impl Report {

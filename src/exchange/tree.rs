@@ -11,6 +11,8 @@ pub(crate) struct Tree {
     pub map: Vec<(String, String)>,
     /// Texts by their names: below the directory, or the file's own.
     pub files: BTreeMap<String, String>,
+    /// Files of the directory that cannot be read, and why.
+    pub unread: Vec<(String, String)>,
 }
 
 impl Tree {
@@ -18,7 +20,7 @@ impl Tree {
     pub(crate) fn file(path: Option<String>, text: String) -> Self {
         let name =
             path.as_deref().and_then(|path| path.rsplit('/').next()).unwrap_or("-").to_owned();
-        Self { path, is_directory: false, map: Vec::new(), files: BTreeMap::from([(name, text)]) }
+        Self { path, files: BTreeMap::from([(name, text)]), ..Self::default() }
     }
 
     /// The text, if it is one file.

@@ -276,6 +276,7 @@ impl View {
                     "files" => context.is_some_and(|context| !context.files.is_empty()),
                     "hints" => context.is_some_and(|context| context.hints.is_some()),
                     "result" => task.result.is_some(),
+                    "metadata" => context.is_some_and(|context| !context.metadata.is_empty()),
                     _ => false,
                 };
                 if is_there {

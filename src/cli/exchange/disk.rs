@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 
-use crate::cli::{Declined, read_input};
+use crate::cli::{Declined, read_one};
 use crate::exchange::{Format, below, fits};
 use crate::state::limit;
 
-/// The files of a format below a directory, by their names there; none if there are none.
-pub(super) fn files(
-    directory: &Path,
-    format: &Format,
-) -> anyhow::Result<Option<BTreeMap<String, String>>> {
+/// The files of a format below a directory, by their names there, and those that cannot be read;
+/// none if there are none.
+pub(super) fn files(directory: &Path, format: &Format) -> anyhow::Result<Option<Files>> {
     let named = directory.to_string_lossy();
     let mut names = Vec::new();
     for place in format.places {
@@ -38,10 +36,16 @@ pub(super) fn files(
         ))
         .into());
     }
-    let mut files = BTreeMap::new();
+    let (mut files, mut unread) = (BTreeMap::new(), Vec::new());
     let mut bytes = 0;
     for name in names {
-        let text = read_input(&directory.join(&name).to_string_lossy());
+        let text = match read_one(&directory.join(&name)) {
+            Ok(text) => text,
+            Err(why) => {
+                unread.push((name, why));
+                continue;
+            }
+        };
         bytes += text.len();
         if bytes > limit::READ.max {
             return Err(Declined(anyhow!(
@@ -53,8 +57,10 @@ pub(super) fn files(
         }
         files.insert(name, text);
     }
-    Ok(Some(files).filter(|files| !files.is_empty()))
+    Ok(Some((files, unread)).filter(|(files, _)| !files.is_empty()))
 }
+
+type Files = (BTreeMap<String, String>, Vec<(String, String)>);
 
 /// The first file of a format in a project.
 pub(super) fn first(root: &Path, format: &Format) -> Option<String> {

@@ -53,7 +53,7 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
         None => {
             let name = if format == "json" { "plan.json" } else { "PLAN.md" };
             let files = vec![(name.to_owned(), plan_text(session, &format, of_plan.as_deref())?)];
-            (Written { files, report: Report::default() }, true)
+            (Written { files, ..Written::default() }, true)
         }
         Some(format) => {
             if of_plan.is_some() {
@@ -82,8 +82,21 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let root = resolved(&session.cwd.join(&path));
     let place =
         |name: String| if is_one_file && !root.is_dir() { root.clone() } else { root.join(name) };
-    let files: Vec<_> = made.files.into_iter().map(|(name, text)| (place(name), text)).collect();
-    let outcome = written::write(session, &format, &root, files, force)?;
+    let moved: Vec<_> = made.moved.into_iter().map(|(from, to)| (place(from), place(to))).collect();
+    let merged = |(name, text): (String, String)| {
+        let path = place(name);
+        let from = moved.iter().find(|(_, to)| *to == path).map(|(from, _)| from);
+        let there = fs_err::read_to_string(&path).ok();
+        let there = there.or_else(|| fs_err::read_to_string(from?).ok());
+        let text = match (made.merge, there) {
+            (Some(merge), Some(there)) => merge(&there, &text),
+            _ => text,
+        };
+        (path, text)
+    };
+    let files: Vec<_> = made.files.into_iter().map(merged).collect();
+    let left: Vec<PathBuf> = moved.into_iter().map(|(from, _)| from).collect();
+    let outcome = written::write(session, &format, &root, files, &left, force)?;
     let reply = json!({
         "format": format, "path": path, "written": outcome.written, "unchanged": outcome.unchanged,
         "removed": outcome.removed, "report": made.report,

@@ -4,11 +4,17 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{Found, find, format_and_path, mapped, refused, reported, with_formats, with_origins};
+use super::{
+    Found, find, format_and_path, mapped, refused, reported, way_out, with_formats, with_origins,
+};
+use crate::board::Options;
 use crate::cli::connect::quoted;
 use crate::cli::plan::{self, files};
+use crate::cli::report::say;
+use crate::cli::session::runtime;
 use crate::cli::{Outcome, Session, blame_and_data};
 use crate::exchange::Fault;
+use crate::redact;
 
 const EXAMPLES: &str = "Examples:\n  \
     callboard import .taskmaster/tasks/tasks.json --dry-run\n  \
@@ -38,11 +44,15 @@ pub(crate) struct Arguments {
     /// Name of the plan [default: the path]
     #[arg(long)]
     name: Option<String>,
+    /// Take entries of plain lists in Markdown for tasks wherever they stand; kept for later
+    /// versions
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    lists: Option<bool>,
 }
 
 pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
     let (format, path) = format_and_path(&arguments.words, arguments.format.as_deref());
-    let query = json!({"dry_run": arguments.dry_run});
+    let query = json!({"dry_run": arguments.dry_run, "lists": arguments.lists});
     let asked = Asked {
         format: format.as_deref(),
         path: &path,
@@ -73,18 +83,33 @@ pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> 
     let carry = carrying(session, asked, &query);
     match find(session, format, path, map)? {
         Found::Plan(text) => {
+            let masked = masked(&text);
             query["text"] = text.into();
-            let reply = session.call("import_plan", query)?;
+            let mut reply = call(session, query).inspect_err(|_| {
+                if !session.json {
+                    say(way_out().trim_start());
+                }
+            })?;
+            if !masked.is_empty() {
+                reply["masked"] = json!(masked);
+            }
             drop(working);
-            session.show(&reply, |page| plan::imported(page, &reply, &carry))?;
+            session.show(&reply, |page| {
+                plan::imported(page, &reply, &carry);
+                for line in &masked {
+                    page.line(format_args!(
+                        "line {line}: a secret is not kept; an export over {path} is refused \
+                         without --force"
+                    ));
+                }
+            })?;
         }
         Found::Other { format, why, mut read, tree } => {
             let (text, origins) = read.plan_text();
             query["text"] = text.into();
             query["source"] = tree.path.into();
-            let mut reply = session
-                .call("import_plan", query)
-                .map_err(|error| with_files(error, path, &origins))?;
+            let mut reply =
+                call(session, query).map_err(|error| with_files(error, path, &origins))?;
             for list in ["/remarks", "/skipped", "/understood/waits"] {
                 let entries = reply.pointer_mut(list).and_then(Value::as_array_mut);
                 entries.into_iter().flatten().for_each(|one| with_origins(one, &origins));
@@ -94,6 +119,7 @@ pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> 
             reply["report"] = serde_json::to_value(&read.report)?;
             drop(working);
             session.show(&reply, |page| {
+                read.report.first.iter().for_each(|first| page.line(first));
                 page.line(format_args!("{path} is {}: {} ({why})", format.name, format.what));
                 plan::imported(page, &reply, &carry);
                 reported(page, &read.report, "no place for");
@@ -102,6 +128,26 @@ pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> 
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// Calls the operation. A dry run where there is no board makes none.
+fn call(session: &Session, query: Value) -> anyhow::Result<Value> {
+    if query["dry_run"] != true || session.has_board() {
+        return session.call("import_plan", query);
+    }
+    let place = tempfile::tempdir()?;
+    let board = Options::at(place.path().join("board")).brief().open()?;
+    Ok(runtime()?.block_on(board.call_json("import_plan", query))?)
+}
+
+/// Numbers of the lines in which the board masks a secret.
+fn masked(text: &str) -> Vec<usize> {
+    let Some((clean, _)) = redact::text(text) else { return Vec::new() };
+    let differ = text.lines().zip(clean.lines()).zip(1..).filter(|((old, new), _)| old != new);
+    differ.map(|(_, number)| number).take(MASKED_NAMED).collect()
+}
+
+/// Lines with masked secrets that are named.
+const MASKED_NAMED: usize = 20;
 
 /// The command that imports the same again and carries "done" over, up to its last value.
 fn carrying(session: &Session, asked: &Asked<'_>, query: &Value) -> String {
@@ -121,6 +167,9 @@ fn carrying(session: &Session, asked: &Asked<'_>, query: &Value) -> String {
         query["carry"].as_array().into_iter().flatten().for_each(|one| add("carry", one.as_str()));
         if let Some(parallel) = query["parallel"].as_bool() {
             command.push_str(&format!(" --parallel={parallel}"));
+        }
+        if let Some(lists) = query["lists"].as_bool() {
+            command.push_str(&format!(" --lists={lists}"));
         }
     }
     session.wording.line(&format!("{command} --carry"))

@@ -157,7 +157,11 @@ pub(super) fn find(
     };
     let read =
         format.read.map(|read| read(&tree)).transpose().map_err(|faults| refused(name, &faults))?;
-    Ok(Found::Other { format, why, tree, read: Box::new(read.unwrap_or_default()) })
+    let mut read = read.unwrap_or_default();
+    for (file, why) in &tree.unread {
+        read.report.note(file, 1, format!("the file is not read: {why}"));
+    }
+    Ok(Found::Other { format, why, tree, read: Box::new(read) })
 }
 
 fn other_form(name: &str, format: &Format) -> anyhow::Error {
@@ -165,7 +169,8 @@ fn other_form(name: &str, format: &Format) -> anyhow::Error {
     let form = if form.is_empty() { String::new() } else { format!(", which has {form}") };
     Declined(anyhow!(
         "nothing of {name} was imported: it is not {wanted}{form}; leave --format out to have it \
-         found"
+         found{}",
+        way_out()
     ))
     .into()
 }
@@ -175,7 +180,17 @@ fn refused(name: &str, faults: &[Fault]) -> anyhow::Error {
     let named = faults.iter().take(NAMED).map(|fault| format!("\n  {fault}"));
     let more = faults.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-    Declined(anyhow!("nothing of {name} was imported:{}{more}", named.collect::<String>())).into()
+    let named = named.collect::<String>();
+    Declined(anyhow!("nothing of {name} was imported:{named}{more}{}", way_out())).into()
+}
+
+/// What else a file may be read as.
+fn way_out() -> String {
+    let names = names(|format| format.read.is_some());
+    format!(
+        "\n  --format says what it is: {names}; --map FIELD=COLUMN says which columns of a table \
+         are which"
+    )
 }
 
 /// The format that a directory has files of, and those files.
@@ -189,7 +204,7 @@ fn in_directory(
     let path = session.project_paths(&[name.to_owned()]).remove(0);
     let mut found: Vec<(&'static Format, String, Tree)> = Vec::new();
     for format in readable.filter(|format| wanted.is_none_or(|wanted| wanted.name == format.name)) {
-        let Some(files) = disk::files(directory, format)? else { continue };
+        let Some((files, unread)) = disk::files(directory, format)? else { continue };
         let is_single = format.one_file && !format.places.iter().any(|place| place.contains('*'));
         let first = if is_single {
             format.places.iter().find_map(|place| files.keys().find(|name| place.ends_with(*name)))
@@ -199,7 +214,8 @@ fn in_directory(
         let first = first.cloned().unwrap_or_default();
         let (files, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             files.into_iter().partition(|(name, _)| !is_single || *name == first);
-        let tree = Tree { path: Some(path.clone()), is_directory: true, files, ..Tree::default() };
+        let tree =
+            Tree { path: Some(path.clone()), is_directory: true, files, unread, ..Tree::default() };
         let tree = if is_single {
             Tree { path: tree.path_of(&first), is_directory: false, ..tree }
         } else {
@@ -223,7 +239,8 @@ fn in_directory(
             let looked = looked.iter().map(|place| **place).collect::<Vec<_>>().join(", ");
             Err(Declined(anyhow!(
                 "{name} is a directory in which there is nothing to import: no {looked}; name a \
-                 file"
+                 file{}",
+                way_out()
             ))
             .into())
         }

@@ -23,12 +23,14 @@ pub(super) struct Outcome {
     pub removed: Vec<String>,
 }
 
-/// Writes all files, or none if one of them was not written by callboard and `force` is not given.
+/// Writes all files and removes those that are `left`, or does nothing if one of them was not written
+/// by callboard and `force` is not given.
 pub(super) fn write(
     session: &Session,
     format: &str,
     root: &Path,
     files: Vec<(PathBuf, String)>,
+    left: &[PathBuf],
     force: bool,
 ) -> anyhow::Result<Outcome> {
     let mut record = Record::read(session);
@@ -46,6 +48,14 @@ pub(super) fn write(
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => due.push((path, text)),
             Err(error) => return Err(Declined(error.into()).into()),
+        }
+    }
+    let left: Vec<&PathBuf> = left.iter().filter(|path| path.is_file()).collect();
+    for path in &left {
+        let name = path.to_string_lossy().into_owned();
+        let is_ours = fs_err::read(path).is_ok_and(|there| record.is_ours(&name, &there));
+        if !force && !is_ours {
+            others.push(name);
         }
     }
     if !others.is_empty() {
@@ -73,6 +83,13 @@ pub(super) fn write(
         files.iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect();
     let root = root.to_string_lossy();
     outcome.removed = record.remove_gone(format, &root, &kept);
+    for path in left {
+        // What an earlier export wrote is gone already.
+        if path.is_file() {
+            fs_err::remove_file(path)?;
+            outcome.removed.push(path.to_string_lossy().into_owned());
+        }
+    }
     record.keep(format, &root, &files);
     record.write(session)?;
     Ok(outcome)

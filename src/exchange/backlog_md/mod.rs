@@ -5,13 +5,12 @@ mod sections;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::record::Record;
-use super::report::{Fault, Report};
-use super::{Format, Read, Tree, parts, priority, status};
+use super::report::{Fault, Note, Report};
+use super::{Format, Read, Tree, front, parts, priority, status};
 use crate::plan::Node;
 use crate::state::plan::Stated;
 use crate::state::task::{Source, TaskStatus};
@@ -83,13 +82,13 @@ fn is(tree: &Tree) -> bool {
 
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let mut report = Report::default();
-    let mut faults = Vec::new();
+    let mut faults: Vec<Fault> = Vec::new();
     let mut titles: BTreeMap<String, String> = BTreeMap::new();
     let mut nodes: Vec<(Node, Option<String>)> = Vec::new();
     for (name, text) in &tree.files {
         let path = tree.path_of(name).unwrap_or_else(|| name.clone());
         let folder = folder(&path);
-        let read = record(&path, text);
+        let read = front::record(&path, text);
         let added = read.and_then(|(record, body)| match folder {
             "milestones" => milestone(record, &mut titles, &mut report),
             folder => {
@@ -99,9 +98,17 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         });
         faults.extend(added.err());
     }
-    if !faults.is_empty() {
+    if nodes.is_empty() && !faults.is_empty() {
         return Err(faults);
     }
+    // The tool skips such files, too.
+    let skipped = faults.into_iter().map(|Fault { path, line, problem }| Note {
+        path,
+        line,
+        note: format!("the file is not read: {problem}"),
+    });
+    report.notes.extend(skipped);
+    live(&mut nodes, &mut report);
     for (node, _) in &mut nodes {
         let title =
             node.metadata.get("milestone").and_then(Value::as_str).and_then(|id| titles.get(id));
@@ -114,6 +121,35 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     Read { path: tree.path.clone(), title: None, items, report, ..Read::default() }.checked(word)
 }
 
+/// Takes out tasks whose id another one has that lies in a folder nearer to the work.
+fn live(nodes: &mut Vec<(Node, Option<String>)>, report: &mut Report) {
+    let source = |node: &Node| node.source.clone().unwrap_or_default();
+    let folder = |node: &Node| {
+        let folder = node.metadata.get(FOLDER).and_then(Value::as_str).unwrap_or(TASKS);
+        [TASKS, "completed", "drafts"].iter().position(|one| *one == folder).unwrap_or(3)
+    };
+    let mut first: BTreeMap<String, (usize, Option<String>)> = BTreeMap::new();
+    for (node, _) in nodes.iter() {
+        let Source { id, path, .. } = source(node);
+        let own = (folder(node), path);
+        let known = first.entry(id).or_insert_with(|| own.clone());
+        if own.0 < known.0 {
+            *known = own;
+        }
+    }
+    nodes.retain(|(node, _)| {
+        let Source { id, path, .. } = source(node);
+        let Some((place, other)) = first.get(&id) else { return true };
+        let is_kept = folder(node) == *place;
+        if !is_kept {
+            let other = other.as_deref().unwrap_or_default();
+            let note = format!("the file is not read: {other} has {id}, too, and lies nearer");
+            report.note(path.as_deref().unwrap_or_default(), node.line, note);
+        }
+        is_kept
+    });
+}
+
 /// The folder below `backlog` that a file lies in.
 fn folder(path: &str) -> &str {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -124,30 +160,6 @@ fn folder(path: &str) -> &str {
         "completed" | "drafts" | "milestones" => last,
         _ => TASKS,
     }
-}
-
-/// The front matter and what is below it.
-fn record<'t>(path: &str, text: &'t str) -> Result<(Record, &'t str), Fault> {
-    let fault = |line: usize, problem: String| Fault { path: path.to_owned(), line, problem };
-    let inside =
-        text.strip_prefix("---").and_then(|text| text.split_once('\n')).map(|(_, inside)| inside);
-    let end = inside.and_then(|inside| {
-        if inside.starts_with("---") {
-            Some((0, 0))
-        } else {
-            inside.find("\n---").map(|end| (end + 1, end))
-        }
-    });
-    let (Some(inside), Some((end, last))) = (inside, end) else {
-        return Err(fault(1, "it has no front matter between lines with ---".to_owned()));
-    };
-    let body = inside[end..].split_once('\n').map_or("", |(_, body)| body);
-    let fields: Map<String, Value> =
-        serde_saphyr::from_str(&inside[..last]).map_err(|error: serde_saphyr::Error| {
-            let line = error.location().map_or(1, |at| at.line() as usize);
-            fault(line + 1, format!("the front matter cannot be read: {}", error.without_snippet()))
-        })?;
-    Ok((Record::new(&Arc::from(path), 1, fields), body))
 }
 
 fn milestone(

@@ -49,6 +49,21 @@ impl Sections {
     }
 }
 
+impl PartialEq for Sections {
+    /// White space around a text says nothing.
+    fn eq(&self, other: &Self) -> bool {
+        let said = |all: &Self| {
+            let sections = all.sections.iter();
+            let sections =
+                sections.map(|(name, text)| (name.to_lowercase(), text.trim().to_owned()));
+            let mut sections: Vec<_> = sections.filter(|(_, text)| !text.is_empty()).collect();
+            sections.sort();
+            (all.before.trim().to_owned(), sections)
+        };
+        said(self) == said(other)
+    }
+}
+
 /// The name in `<!-- SECTION:NAME:BEGIN -->` or `<!-- AC:BEGIN -->`, and whether it begins there.
 fn mark(line: &str) -> Option<(&str, bool)> {
     let inside = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim();

@@ -2,10 +2,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 
+use super::sections::Sections;
 use super::{FOLDER, KEPT, MILESTONE, NAME, OWN, TASKS, stated, word};
 use crate::exchange::report::Report;
 use crate::exchange::view::free_numbers;
-use crate::exchange::{View, Written, priority, safe_name, status};
+use crate::exchange::{View, Written, front, priority, safe_name, status};
 use crate::state::task::TaskStatus;
 
 /// Fields of the front matter that stand before all others, in the order of the tool.
@@ -16,7 +17,7 @@ pub(super) fn write(view: &View) -> Written {
     view.left_out(&["files", "result"], &mut report);
     let ids = ids(view);
     let words = view.words(NAME, word, &|number, word| stated(folder(view, number), word));
-    let mut files = Vec::new();
+    let (mut files, mut moved) = (Vec::new(), Vec::new());
     let mut milestones: BTreeMap<String, String> = BTreeMap::new();
     for number in 0..view.tasks.len() {
         let mut metadata = view.metadata(number, &OWN, &mut report);
@@ -50,10 +51,13 @@ pub(super) fn write(view: &View) -> Written {
         front.field("priority", &view.priority(NAME, number, priority::word).into());
         ordinal.into_iter().for_each(|value| front.field("ordinal", &value));
         metadata.iter().for_each(|(name, value)| front.field(name, value));
-        files.push((
-            format!("backlog/{folder}/{}", name(view, number, &ids)),
-            format!("{}---\n{sections}", front.0),
-        ));
+        let name = name(view, number, &ids);
+        let path = format!("backlog/{folder}/{name}");
+        let before = folder_before(view, number);
+        if view.id_in(NAME, number).is_some() && before != folder {
+            moved.push((format!("backlog/{before}/{name}"), path.clone()));
+        }
+        files.push((path, format!("{}---\n{sections}", front.0)));
     }
     for (id, title) in milestones {
         let mut front = Front(String::from("---\n"));
@@ -69,7 +73,58 @@ pub(super) fn write(view: &View) -> Written {
             text,
         ));
     }
-    Written { files, report }
+    Written { files, report, moved, merge: Some(merge) }
+}
+
+/// Fields that a file need not have when they say this.
+fn says_nothing(name: &str, value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty) || name == "priority" && *value == "medium"
+}
+
+/// The lines of front matter by the fields that they are of.
+fn fields(yaml: &str) -> Vec<(String, String)> {
+    let mut fields: Vec<(String, String)> = Vec::new();
+    for line in yaml.lines().filter(|line| line.trim() != "---") {
+        let name = line.split_once(':').filter(|_| !line.starts_with([' ', '-', '#']));
+        match (name, fields.last_mut()) {
+            (Some((name, _)), _) => {
+                let name = name.trim_matches(['"', '\'']).to_owned();
+                fields.push((name, format!("{line}\n")));
+            }
+            (None, Some((_, text))) => text.push_str(&format!("{line}\n")),
+            (None, None) => {}
+        }
+    }
+    fields
+}
+
+/// The text that is there, with the fields and sections that say something else in `new`.
+fn merge(there: &str, new: &str) -> String {
+    let read = |text| front::record("-", text).ok();
+    let (Some((mut old, old_body)), Some((mut now, new_body))) = (read(there), read(new)) else {
+        return new.to_owned();
+    };
+    let front = |text: &str, body: &str| text[..text.len() - body.len()].to_owned();
+    let (old_lines, new_lines) = (fields(&front(there, old_body)), fields(&front(new, new_body)));
+    let mut text = String::from("---\n");
+    for (name, lines) in &old_lines {
+        let (before, after) = (old.take(name), now.take(name));
+        let own = new_lines.iter().find(|(other, _)| other == name);
+        match own {
+            _ if before == after => text.push_str(lines),
+            Some((_, lines)) => text.push_str(lines),
+            None if [status::OWN, "parent_task_id"].contains(&name.as_str()) => {}
+            None => text.push_str(lines),
+        }
+    }
+    let is_new = |name: &String| !old_lines.iter().any(|(other, _)| other == name);
+    for (name, lines) in new_lines.iter().filter(|(name, _)| is_new(name)) {
+        if now.take(name).is_some_and(|value| !says_nothing(name, &value)) {
+            text.push_str(lines);
+        }
+    }
+    let same = Sections::of(old_body) == Sections::of(new_body);
+    format!("{text}---\n{}", if same { old_body } else { new_body })
 }
 
 /// The id of each task: that which it had, or the next number.

@@ -51,5 +51,9 @@ pub(super) fn write(view: &View) -> Written {
         text.push_str(&Value::Object(issue).to_string());
         text.push('\n');
     }
-    Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report }
+    Written {
+        files: vec![(super::FORMAT.places[0].to_owned(), text)],
+        report,
+        ..Written::default()
+    }
 }

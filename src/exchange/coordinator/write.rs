@@ -15,6 +15,8 @@ pub(crate) struct Flavour {
     pub is_brief: bool,
     /// Whether groups of tasks have a place of their own.
     pub has_groups: bool,
+    /// Whether every task has a context and counts its attempts.
+    pub has_contexts: bool,
 }
 
 pub(crate) struct Writing<'a> {
@@ -102,7 +104,8 @@ impl<'a> Writing<'a> {
         put("next_retry_at", json!(task.not_before));
         let is_default = task.max_attempts == DEFAULT_MAX_ATTEMPTS && self.flavour.is_brief;
         put("max_attempts", json!(Some(task.max_attempts).filter(|_| !is_default)));
-        put("attempts", json!(Some(task.attempt).filter(|number| *number > 0)));
+        let counts = |number: &u32| *number > 0 || self.flavour.has_contexts;
+        put("attempts", json!(Some(task.attempt).filter(counts)));
         put(
             "max_retries",
             json!(Some(task.max_attempts.saturating_sub(1)).filter(|_| !is_default)),
@@ -171,6 +174,11 @@ impl<'a> Writing<'a> {
                 Some((name.strip_prefix(OF_CONTEXT)?.to_owned(), value))
             }),
         );
+        if self.flavour.has_contexts {
+            for (name, nothing) in [("files", json!([])), ("hints", json!(""))] {
+                fields.entry(name).or_insert(nothing);
+            }
+        }
         if fields.is_empty() { Value::Null } else { Value::Object(fields) }
     }
 }

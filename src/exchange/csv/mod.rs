@@ -30,16 +30,23 @@ pub(crate) const NAME: &str = "csv";
 /// Fields of a task, with the names that columns for them have here and in the exports of other
 /// tools.
 const COLUMNS: [(&str, &[&str]); 9] = [
-    ("id", &["id", "issue key", "key", "identifier"]),
+    ("id", &["id", "issue key", "key", "identifier", "task id"]),
     ("title", &["title", "summary", "name"]),
     ("description", &["description", "body", "details"]),
-    ("status", &["status", "state"]),
+    ("status", &["status", "state", "section/column", "column"]),
     ("priority", &["priority"]),
     (
         "depends",
-        &["depends", "dependencies", "depends on", "blocked by", "inward issue link (blocks)"],
+        &[
+            "depends",
+            "dependencies",
+            "depends on",
+            "blocked by",
+            "blocked by (dependencies)",
+            "inward issue link (blocks)",
+        ],
     ),
-    ("parent", &["parent", "parent key", "parent issue", "parent id"]),
+    ("parent", &["parent", "parent key", "parent issue", "parent id", "parent task"]),
     ("tags", &["tags", "labels"]),
     ("assignee", &["assignee"]),
 ];
@@ -114,6 +121,13 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         ));
     }
     let mut report = Report::default();
+    if !header.iter().any(|name| field(name, &tree.map) == Some("status")) {
+        let columns = header.iter().map(str::trim).collect::<Vec<_>>().join(", ");
+        report.first = Some(format!(
+            "no column is for the status, so that all is open: say which with --map status=COLUMN; \
+             there are {columns}"
+        ));
+    }
     let (mut nodes, mut faults) = (Vec::new(), Vec::new());
     for (number, row) in rows.records().enumerate() {
         let row = row.map_err(|error| {
@@ -165,6 +179,8 @@ fn task(
         Ok(record.values(name)?.first().and_then(super::record::plain))
     };
     let id = single("id")?.unwrap_or_else(|| format!("row {row}"));
+    // Where statuses are columns of a board, only the time says that something is done.
+    let completed = single("Completed At")?.map(|_| "done".to_owned());
     let (description, status, parent) =
         (single("description")?, single("status")?, single("parent")?);
     let assignee = single("assignee")?;
@@ -189,7 +205,8 @@ fn task(
         report.kept("assignee");
         node.metadata.insert("assignee".to_owned(), assignee.as_str().into());
     }
-    status::read(&mut node, status.as_deref().unwrap_or("available"), assignee.as_deref(), report);
+    let status = completed.or(status).unwrap_or_else(|| "available".to_owned());
+    status::read(&mut node, &status, assignee.as_deref(), report);
     Ok(Some((node, parent)))
 }
 
@@ -213,6 +230,12 @@ fn by_titles(nodes: &mut [(Node, Option<String>)]) {
             .or_insert_with(|| Some(id(node)));
     }
     let ids: std::collections::HashSet<String> = nodes.iter().map(|(node, _)| id(node)).collect();
+    // Jira's rows have a second id, by which they name what they are a part of.
+    for (node, _) in nodes.iter() {
+        let other = node.metadata.iter().find(|(name, _)| name.eq_ignore_ascii_case("issue id"));
+        let other = other.and_then(|(_, other)| other.as_str()).map(str::to_owned);
+        titles.extend(other.map(|other| (other, Some(id(node)))));
+    }
     let resolve = |name: &mut String| {
         if let (false, Some(Some(id))) = (ids.contains(name), titles.get(name)) {
             name.clone_from(id);

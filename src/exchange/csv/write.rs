@@ -50,7 +50,11 @@ pub(super) fn write(view: &View) -> Written {
     }
     let bytes = written.ok().and_then(|()| table.into_inner().ok()).unwrap_or_default();
     let text = String::from_utf8(bytes).unwrap_or_default();
-    Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report }
+    Written {
+        files: vec![(super::FORMAT.places[0].to_owned(), text)],
+        report,
+        ..Written::default()
+    }
 }
 
 /// The entries in a form that is read as the same. `is_one` says whether a text is read as a single

@@ -6,7 +6,7 @@ use crate::state::task::TaskStatus;
 /// it.
 pub(super) fn write(view: &View) -> Written {
     let mut report = Report::default();
-    view.left_out(&["files", "hints", "result"], &mut report);
+    view.left_out(&["files", "hints", "metadata", "result", "tags"], &mut report);
     let mut text = String::new();
     for root in view.roots() {
         let issue = view.id_in(super::NAME, root).map(|id| format!(" (#{id})")).unwrap_or_default();
@@ -20,7 +20,11 @@ pub(super) fn write(view: &View) -> Written {
         }
         text.push('\n');
     }
-    Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report }
+    Written {
+        files: vec![(super::FORMAT.places[0].to_owned(), text)],
+        report,
+        ..Written::default()
+    }
 }
 
 fn below(view: &View, number: usize, level: usize, text: &mut String) {

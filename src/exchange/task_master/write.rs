@@ -35,7 +35,11 @@ pub(super) fn write(view: &View) -> Written {
         file.insert(tag.clone(), json!({"tasks": tasks, "metadata": about}));
     }
     let text = serde_json::to_string_pretty(&file).unwrap_or_default() + "\n";
-    Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report: writing.report }
+    Written {
+        files: vec![(super::FORMAT.places[0].to_owned(), text)],
+        report: writing.report,
+        ..Written::default()
+    }
 }
 
 /// The tags, each with the item that stands for it and its tasks. Tasks of other plans stand below
@@ -113,6 +117,8 @@ impl Writing<'_> {
     fn task(&mut self, number: usize) -> Value {
         let mut task = self.fields(number);
         let below = below(self.view, number);
+        let deeper = below.iter().filter(|part| self.view.parents[**part] != Some(number));
+        deeper.for_each(|_| self.report.left_out("a level of parts (subtasks have none)"));
         let subtasks: Vec<Value> =
             below.iter().map(|part| Value::Object(self.fields(*part))).collect();
         task.insert("subtasks".to_owned(), subtasks.into());

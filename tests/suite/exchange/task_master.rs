@@ -134,10 +134,8 @@ fn a_bad_file_is_refused_whole_with_its_line() {
         format!("{{\"master\": {{\"tasks\": [\n{}\n]}}}}", tasks.join(",\n"))
     };
     let circle = file(vec![task(1, json!([3])), task(2, json!([1])), task(3, json!([2]))]);
-    let twins = file(vec![task(1, json!([])), task(2, json!([])), task(1, json!([]))]);
     for (text, line, part) in [
         (circle, 2, "1 (line 2) -> 3 (line 4) -> 2 (line 3) -> 1 (line 2)"),
-        (twins, 4, "the id 1 stands at .taskmaster/tasks/tasks.json line 2 already"),
         (file(vec![json!({"id": 1})]), 2, "it has no title"),
         (file(vec![json!({"id": 1, "title": ["a"]})]), 2, "title is a list"),
         ("{\"master\": {\"tasks\": [\n\n{]}}".to_owned(), 3, "it cannot be read"),
