@@ -126,7 +126,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
                 format: format.as_deref(),
                 path: &path,
                 map: &map,
-                name: None,
+                ..Default::default()
             };
             exchange::import::import(session, &asked, query)
         }

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::report::say;
 use super::{Session, print};
 
 const TICK: Duration = Duration::from_millis(100);
@@ -24,6 +25,35 @@ impl Session {
         bar.set_message(print::headline(what));
         bar.enable_steady_tick(TICK);
         Some(Progress(bar))
+    }
+}
+
+/// Steps of a whole, told one by one.
+pub(super) struct Steps {
+    spinner: Option<Progress>,
+    what: String,
+    of: usize,
+    /// Whether they are printed, one a line.
+    printed: bool,
+}
+
+impl Steps {
+    /// `printed` is what the caller asks for where no spinner turns.
+    pub(super) fn of(session: &Session, what: &str, of: usize, printed: bool) -> Self {
+        let spinner = session.progress(what);
+        let printed = printed && spinner.is_none();
+        Self { spinner, what: what.to_owned(), of, printed }
+    }
+
+    pub(super) fn step(&self, number: usize, doing: &str) {
+        let Self { spinner, what, of, printed } = self;
+        let percent = number * 100 / of;
+        if let Some(Progress(bar)) = spinner {
+            bar.set_message(print::headline(&format!("{what}: {doing}, {percent} %")));
+        }
+        if *printed {
+            say(&format!("{what}: {doing}, {percent} %"));
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
 use crate::board::Options;
 use crate::cli::connect::quoted;
 use crate::cli::plan::{self, files};
+use crate::cli::progress::Steps;
 use crate::cli::report::say;
 use crate::cli::session::runtime;
 use crate::cli::{Outcome, Session, blame_and_data};
@@ -48,6 +49,9 @@ pub(crate) struct Arguments {
     /// versions
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     lists: Option<bool>,
+    /// Print how far it is to standard error, which a terminal is shown anyway
+    #[arg(long)]
+    progress: bool,
 }
 
 pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
@@ -58,6 +62,7 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
         path: &path,
         name: arguments.name.as_deref(),
         map: &arguments.map,
+        progress: arguments.progress,
     };
     import(session, &asked, query)
 }
@@ -69,12 +74,14 @@ pub(crate) struct Asked<'a> {
     pub path: &'a str,
     pub name: Option<&'a str>,
     pub map: &'a [(String, String)],
+    pub progress: bool,
 }
 
 /// Imports what was asked for. `query` has further arguments of the operation.
 pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome {
-    let Asked { format, path, name, map } = *asked;
-    let working = session.progress(&format!("importing {path}"));
+    let Asked { format, path, name, map, progress } = *asked;
+    let working = Steps::of(session, &format!("importing {path}"), 3, progress);
+    working.step(0, "reading it");
     query["source"] = files::source(session, path).into();
     query["gone"] = files::gone(session)?.into();
     if let Some(name) = name {
@@ -83,6 +90,7 @@ pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> 
     let carry = carrying(session, asked, &query);
     match find(session, format, path, map)? {
         Found::Plan(text) => {
+            working.step(1, &format!("comparing {} lines with the board", text.lines().count()));
             let masked = masked(&text);
             query["text"] = text.into();
             let mut reply = call(session, query).inspect_err(|_| {
@@ -93,6 +101,7 @@ pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> 
             if !masked.is_empty() {
                 reply["masked"] = json!(masked);
             }
+            working.step(3, "done");
             drop(working);
             session.show(&reply, |page| {
                 plan::imported(page, &reply, &carry);
@@ -106,6 +115,7 @@ pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> 
         }
         Found::Other { format, why, mut read, tree } => {
             let (text, origins) = read.plan_text();
+            working.step(1, &format!("comparing {} items with the board", origins.len() - 1));
             query["text"] = text.into();
             query["source"] = tree.path.into();
             let mut reply =
@@ -117,6 +127,7 @@ pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> 
             reply["format"] = format.name.into();
             reply["found"] = why.as_str().into();
             reply["report"] = serde_json::to_value(&read.report)?;
+            working.step(3, "done");
             drop(working);
             session.show(&reply, |page| {
                 read.report.first.iter().for_each(|first| page.line(first));

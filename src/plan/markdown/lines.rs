@@ -76,11 +76,25 @@ pub(crate) fn lines(text: &str, front: usize) -> (Vec<Line<'_>>, Vec<usize>) {
         unclosed: Vec::new(),
         in_list: false,
     };
+    let is_torn = raws.iter().any(|raw| raw.starts_with(CONFLICT[0]));
     let mut at = front;
     while at < raws.len() {
-        at = scan.line(at);
+        if is_torn && is_conflict(raws[at]) {
+            scan.push(at, 0, Kind::Hidden);
+            at += 1;
+        } else {
+            at = scan.line(at);
+        }
     }
     (scan.lines, scan.doubtful)
+}
+
+/// Marks that git puts between two versions that it cannot merge.
+const CONFLICT: [&str; 4] = ["<<<<<<< ", "||||||| ", "=======", ">>>>>>> "];
+
+/// Whether the line is such a mark.
+pub(crate) fn is_conflict(raw: &str) -> bool {
+    CONFLICT.iter().any(|mark| raw.starts_with(mark) && (mark.ends_with(' ') || raw == *mark))
 }
 
 struct Scan<'a, 't> {

@@ -19,8 +19,8 @@ use crate::state::review::Review;
 use entry::{Mark, trimmed};
 pub(super) use field::field;
 use field::{continues, fits, is_ambiguous, is_dependency, is_left_open, is_list};
-use lines::Verbatim;
 pub(super) use lines::{Kind, Line, VERBATIM, cells, lines, opening};
+use lines::{Verbatim, is_conflict};
 use outline::{Outline, Role};
 
 /// Reads a plan. `known` are the lines of headings that are items even without a mark.
@@ -53,6 +53,10 @@ pub(super) fn read(
         after_gap: true,
     };
     reading.document();
+    for line in lines.iter().filter(|line| line.kind == Kind::Hidden && is_conflict(line.raw)) {
+        let remark = "a mark of a merge: both sides are read".to_owned();
+        reading.remarks.push(Remark { line: line.number, remark });
+    }
     let raws: Vec<&str> = if doubtful.is_empty() { Vec::new() } else { text.lines().collect() };
     for number in doubtful {
         let title = trimmed(raws.get(number - 1).copied().unwrap_or_default());

@@ -7,7 +7,7 @@ use super::super::counted::{Counted, counted};
 use super::super::{bare_title, path_and_title, stated};
 use super::field::{self, field, is_dependency, is_left_open, is_list};
 use super::lines::{Kind, Line};
-use super::sense::{Sense, sense};
+use super::sense::{Sense, is_about, sense};
 use super::table::{self, Row};
 use crate::state::plan::Names;
 
@@ -214,7 +214,8 @@ impl<'t> Reading<'_, 't> {
             let inherited = above.iter().rev().find_map(|(_, sense)| *sense);
             // What the title of a whole text says is not said of each list.
             section.own = section.own.filter(|_| Some(heading) != title);
-            section.sense = section.own.or(inherited);
+            let is_about = is_about(self.text(self.headings[heading].line));
+            section.sense = section.own.or(inherited.filter(|_| !is_about));
             above.push((level, section.own));
         }
         sections

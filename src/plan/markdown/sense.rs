@@ -22,7 +22,7 @@ impl Sense {
     }
 }
 
-const PROSE: [&str; 34] = [
+const PROSE: [&str; 33] = [
     "about",
     "background",
     "changelog",
@@ -48,7 +48,6 @@ const PROSE: [&str; 34] = [
     "scope",
     "status",
     "strategy",
-    "summary",
     "table of contents",
     "terms",
     "toc",
@@ -147,9 +146,12 @@ const WORK: [&str; 52] = [
 ];
 const WORK_PHRASES: [&str; 3] = ["to do", "in progress", "à faire"];
 
+/// Last words of headings below which signs sum up what others are.
+const SUMMED_UP: [&str; 5] = ["criteria", "dashboard", "legend", "metrics", "summary"];
+
 /// Last words of headings that are about work, and do not name it.
-const ABOUT: [&str; 17] = [
-    "criteria",
+const ABOUT: [&str; 20] = [
+    "considerations",
     "dependencies",
     "description",
     "details",
@@ -161,10 +163,13 @@ const ABOUT: [&str; 17] = [
     "note",
     "notes",
     "overview",
+    "outcomes",
+    "prerequisites",
     "rationale",
+    "requirements",
+    "risks",
     "strategy",
     "structure",
-    "summary",
     "template",
 ];
 
@@ -204,6 +209,13 @@ pub(super) fn sense(title: &str) -> Option<Sense> {
     }
 }
 
+/// Whether the heading is about the work that it stands below.
+pub(super) fn is_about(title: &str) -> bool {
+    let title = words(title);
+    let last = title.trim_matches(|c: char| !c.is_alphanumeric()).rsplit(' ').next();
+    last.is_some_and(|last| ABOUT.contains(&last))
+}
+
 /// The same, whatever it is ticked with.
 pub(super) fn said(title: &str) -> Option<Sense> {
     let whole = words(title);
@@ -222,13 +234,13 @@ pub(super) fn said(title: &str) -> Option<Sense> {
         });
     let names_work = single.iter().any(|word| is_of(&WORK, word))
         || WORK_PHRASES.iter().any(|phrase| unnumbered.contains(phrase));
-    let is_about = single.last().is_some_and(|word| is_of(&ABOUT, word));
+    let is_last = |list: &[&str]| single.last().is_some_and(|word| is_of(list, word));
     match () {
-        () if all_of(&[&ASIDE]) => Some(Sense::Aside),
+        () if all_of(&[&ASIDE]) || is_last(&SUMMED_UP) => Some(Sense::Aside),
         () if all_of(&[&ASIDE, &PROSE]) => Some(Sense::Prose),
         () if is_done => Some(Sense::Done),
         () if counted(title).is_some() => Some(Sense::Work),
-        () if names_work && !is_about => Some(Sense::Work),
+        () if names_work && !is_last(&ABOUT) => Some(Sense::Work),
         () => None,
     }
 }

@@ -256,7 +256,7 @@ fn a_thousand_files_come_in_without_the_one_that_cannot_be_read() {
         write(&board, &format!("backlog/tasks/task-{number} - Work.md"), &text);
     }
     let torn = board.base().join("backlog/tasks/task-500 - Work.md");
-    fs::set_permissions(&torn, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&torn, fs::Permissions::from_mode(0o0)).unwrap();
     // Root reads everything.
     if fs::read(&torn).is_ok() {
         fs::set_permissions(&torn, fs::Permissions::from_mode(0o644)).unwrap();
@@ -378,6 +378,16 @@ fn dry_run_makes_no_board() {
     write(&board, "t.csv", "id,title,status\n1,a,Done\n");
     assert_eq!(reply(&board, &["import", "t.csv", "--dry-run"])["items"], 1);
     assert!(!board.base().join("board").exists(), "there is no board");
+}
+
+#[test]
+fn progress_is_told_as_a_part_of_the_whole() {
+    let board = Board::new();
+    write(&board, "PLAN.md", "- [ ] a\n- [x] b\n");
+    let ran = run(&board, &["import", "PLAN.md", "--progress"]);
+    let told: Vec<&str> = ran.stderr.lines().filter(|line| line.ends_with(" %")).collect();
+    assert!(told.len() == 3 && told[0].ends_with("0 %") && told[2].ends_with("100 %"), "{told:?}");
+    assert!(!run(&board, &["import", "PLAN.md"]).stderr.contains(" %"));
 }
 
 #[test]
