@@ -9,8 +9,8 @@ const { MCPClient } = requireClient('@mastra/mcp');
 const callboard = server.url
   ? { url: new URL(server.url), requestInit: { headers: server.headers } }
   : { command: server.command[0], args: server.command.slice(1) };
-// Mastra tells the server this name as the client's, and the board names agents by it. None may be called `callboard`.
-const client = new MCPClient({ servers: { 'callboard-tasks': callboard } });
+// Mastra tells the server this name as the client's. No agent is called so; the board makes another name.
+const client = new MCPClient({ servers: { callboard } });
 const tools = await client.listTools();
 report(Object.keys(tools));
 const provider = createOpenAICompatible({ name: 'scripted', baseURL: model, apiKey: 'x' });
