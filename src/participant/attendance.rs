@@ -1,6 +1,7 @@
 //! How this process attends to its board: the time it goes by, the sign of life that others see,
 //! and what it knows of them.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -164,16 +165,27 @@ impl Attendance {
 
     /// Notes in the presence file which client this process serves.
     pub(super) fn learn(&mut self, client: Option<&str>) {
-        if self.stay == Stay::Presence
-            && self.note.learn(client)
-            && let Some(presence) = &self.presence
-        {
-            // The note serves people only, and touching makes good the time of the file.
-            let touched = presence
-                .note(&self.note)
-                .and_then(|()| presence.touch(self.clock.now(Timestamp::default())));
-            drop(touched);
+        if self.stay == Stay::Presence && self.note.learn(client) {
+            // It serves people only.
+            drop(self.note_again());
         }
+    }
+
+    /// Notes in the presence file whether this process has opened the board, or is about to.
+    pub(super) fn note_board(&mut self, has_board: bool) {
+        if self.note.has_board != Some(has_board) {
+            self.note.has_board = Some(has_board);
+            if let Err(error) = self.note_again() {
+                tracing::warn!(%error, "others cannot see whether this process knows the board");
+            }
+        }
+    }
+
+    /// Replaces the note in the presence file, and makes good the time of the file.
+    fn note_again(&mut self) -> io::Result<()> {
+        let Some(presence) = &self.presence else { return Ok(()) };
+        presence.note(&self.note)?;
+        presence.touch(self.clock.now(Timestamp::default()))
     }
 
     pub(super) fn is_check_due(&self) -> bool {

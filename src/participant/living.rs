@@ -86,7 +86,7 @@ pub fn living(dir: &Path) -> Vec<Living> {
 
 fn described(id: ParticipantId, file: &File) -> Living {
     match Note::read(file) {
-        Some(Note { level, pid, machine, client, ahead }) => {
+        Some(Note { level, pid, machine, client, ahead, .. }) => {
             Living { id, level, pid: Some(pid), machine: Some(machine), client, ahead }
         }
         None => {
@@ -117,7 +117,7 @@ fn starter(pid: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::directory::prepare;
-    use super::super::presence::PresenceLock;
+    use super::super::presence::{PresenceLock, may_anyone_know_more};
     use super::*;
     use crate::state::event::VERSION;
 
@@ -146,7 +146,15 @@ mod tests {
         );
         let others = Others::new(dir.clone(), ParticipantId::trusted("p-new"));
         assert_eq!(others.living(), [found[1].clone()], "without the one that asks");
-        drop((held, older));
+        let asking = ParticipantId::trusted("p-asking");
+        assert!(may_anyone_know_more(&dir, &asking), "the older one does not say");
+        drop(older);
+        assert!(!may_anyone_know_more(&dir, &asking), "the new one has not opened the board");
+        note.has_board = Some(true);
+        held.note(&note).unwrap();
+        assert!(may_anyone_know_more(&dir, &asking));
+        drop(held);
+        assert!(!may_anyone_know_more(&dir, &asking));
         assert_eq!(living(&dir), []);
         std::os::unix::fs::symlink("p-dead", dir.join(RUN).join("p-strange")).unwrap();
         let found = living(&dir);

@@ -29,6 +29,10 @@ pub struct Note {
     /// worth a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ahead: Option<i64>,
+    /// Whether the process has opened the board, or is about to: only then can it know more than
+    /// the files. Builds that do not say may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) has_board: Option<bool>,
 }
 
 impl Note {
@@ -39,6 +43,7 @@ impl Note {
             machine: machine(),
             client: None,
             ahead: None,
+            has_board: Some(false),
         }
     }
 

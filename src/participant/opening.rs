@@ -16,6 +16,7 @@ use crate::journal::{BatchId, JournalError};
 use crate::memory;
 use crate::state::document::Document;
 use crate::state::event::Event;
+use crate::state::id::ParticipantId;
 use crate::state::limit::KEYS_REMEMBERED;
 use crate::state::{Envelope, State};
 use crate::statefile::{self, FileIdentity, Found, Home, Left, Projection};
@@ -30,7 +31,6 @@ impl Board {
     /// Loads the board that is there. Without an `author` nothing is repaired.
     pub(super) fn open(dir: &Path, author: Option<&Author>) -> Result<Self, BoardError> {
         directory::inspect(dir)?;
-        let_the_living_rebuild(dir, author);
         let lock = BoardLock::open(dir)?;
         let home = naming::settle(dir, &lock, author)?;
         let mut board = Self::load(home, lock, author)?;
@@ -57,7 +57,6 @@ impl Board {
         name: Option<&str>,
     ) -> Result<Self, BoardError> {
         directory::prepare(dir)?;
-        let_the_living_rebuild(dir, Some(author));
         let lock = BoardLock::open(dir)?;
         acquire(&lock)?;
         let made = Self::make(dir, &lock, author, board_id, name);
@@ -359,11 +358,11 @@ fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
 }
 
 /// Waits for living processes to rebuild a board whose journal or log is missing: they know more
-/// than the other files.
-fn let_the_living_rebuild(dir: &Path, author: Option<&Author>) {
+/// than the other files. Comes before the board is opened or made.
+pub(super) fn let_the_living_rebuild(dir: &Path, own: &ParticipantId) {
     let start = Instant::now();
     while directory::is_incomplete(dir)
-        && presence::is_anyone_present(dir, author.map(|author| &author.participant))
+        && presence::may_anyone_know_more(dir, own)
         && start.elapsed() < PATIENCE_WITH_THE_LIVING
     {
         std::thread::sleep(Duration::from_millis(10));

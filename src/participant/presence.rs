@@ -84,16 +84,31 @@ pub fn is_anyone_present(dir: &Path, own: Option<&ParticipantId>) -> bool {
         .any(|name| own.is_none_or(|own| own.as_str() != name) && is_present(dir, &name))
 }
 
+/// Whether another process with a presence lock may know more of the board than its files do. One
+/// that has not opened it does not keep the journal's log in place either: SQLite removes that when
+/// the last connection is closed.
+pub fn may_anyone_know_more(dir: &Path, own: &ParticipantId) -> bool {
+    let has_board = |file: &File| {
+        is_held(file) && Note::read(file).is_none_or(|note| note.has_board != Some(false))
+    };
+    presence_names(dir).any(|name| own.as_str() != name && is_found(dir, &name, has_board))
+}
+
 /// Whether the process that holds this presence lock is alive. Only a lock that was acquired, or a
 /// missing file, proves its death: an error proves nothing.
 pub fn is_present(dir: &Path, participant: &str) -> bool {
+    is_found(dir, participant, is_held)
+}
+
+/// Whether `is_so` is true of a presence file, or nobody can tell.
+fn is_found(dir: &Path, participant: &str, is_so: impl FnOnce(&File) -> bool) -> bool {
     if presence_file(dir, participant).is_none() {
         return false;
     }
     let run = Dir::open(&dir.join(RUN));
     match run.and_then(|run| run.map_or(Ok(None), |run| run.open_file(participant, Purpose::Read)))
     {
-        Ok(Some(file)) => is_held(&file),
+        Ok(Some(file)) => is_so(&file),
         Ok(None) => false,
         Err(_) => true,
     }

@@ -27,6 +27,7 @@ use thiserror::Error;
 use super::board::Board;
 use super::error::{BoardError, io_error};
 use super::lock::acquire;
+use super::opening::let_the_living_rebuild;
 use super::recovery::Author;
 use super::{edits, living};
 use crate::journal::BatchId;
@@ -88,6 +89,7 @@ pub fn purge(
     author: &Author,
     dry_run: bool,
 ) -> Result<(Places, Vec<String>), PurgeError> {
+    let_the_living_rebuild(dir, &author.participant);
     let mut board = Board::open(dir, Some(author))?;
     acquire(&board.lock)?;
     let purged = purge_under_lock(&mut board, text, author, dry_run);

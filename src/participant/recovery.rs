@@ -364,7 +364,7 @@ pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
         return Ok(None);
     }
     if let Some(lost) = &plan.lost
-        && presence::is_anyone_present(dir, Some(&author.participant))
+        && presence::may_anyone_know_more(dir, &author.participant)
     {
         return Err(BoardError::OthersKnowMore {
             lost: lost.clone(),

@@ -30,6 +30,7 @@ use super::message::{Message, Queued, answer_one};
 use super::metrics::Metrics;
 use super::obstacles::Obstacles;
 use super::options::{Options, Stay};
+use super::recovery::Author;
 use super::syncer::Outcome;
 use super::upkeep::Upkeep;
 use super::waiting::Waiting;
@@ -314,25 +315,34 @@ impl Writer {
             return Err(Arc::new(BoardError::Absent { dir: self.dir.clone() }));
         }
         let author = self.attendance.author();
+        opening::let_the_living_rebuild(&self.dir, &author.participant);
+        // From the first look at the journal on, this process may know what the files then lose.
+        self.attendance.note_board(true);
+        let opened = self.load(exists, &author);
+        if opened.is_err() {
+            self.board = None;
+            self.attendance.note_board(false);
+        }
+        opened.map_err(Arc::new)
+    }
+
+    fn load(&mut self, exists: bool, author: &Author) -> Result<(), BoardError> {
         let asked = self.access.state_file.as_deref();
-        let opened = if exists {
-            let author = self.access.unwritable.is_none().then_some(&author);
-            naming::agree(&self.dir, asked).and_then(|()| Board::open(&self.dir, author))
+        let board = if exists {
+            naming::agree(&self.dir, asked)?;
+            let author = self.access.unwritable.is_none().then_some(author);
+            Board::open(&self.dir, author)?
         } else {
             let board_id = format!("board-{}", self.driver.chance.base32(10));
-            Board::create(&self.dir, &author, &board_id, asked)
+            Board::create(&self.dir, author, &board_id, asked)?
         };
-        let board = opened.map_err(Arc::new)?;
         let opened_at = self.attendance.begin(&board);
         // Before the board was there, nothing had said what its time is.
         self.driver.started_at = self.driver.started_at.min(opened_at);
         self.driver.commit.file_name = board.dir().name().to_owned();
         self.board = Some(board);
-        if let Some((_, mut files)) = self.parts()
-            && let Err(error) = files.replace_locker()
-        {
-            self.board = None;
-            return Err(Arc::new(error));
+        if let Some((_, mut files)) = self.parts() {
+            files.replace_locker()?;
         }
         self.attendance.try_to_show();
         self.publish_seen();

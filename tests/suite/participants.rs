@@ -217,7 +217,7 @@ fn end_of_input_ends_a_waiting_claim_without_a_task() {
 }
 
 /// Files of participants in the board's directory, whether they live or not.
-fn living(board: &Board) -> Vec<String> {
+pub(crate) fn living(board: &Board) -> Vec<String> {
     let entries = fs::read_dir(board.file("run")).into_iter().flatten();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     // A server notes its address beside.

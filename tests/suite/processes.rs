@@ -1,6 +1,7 @@
 //! Many processes on one board: none is refused because of another, and the state file is whole at
 //! every moment.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,9 +10,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use callboard::state::event::Event;
+use rusqlite::Connection;
 use serde_json::json;
 
-use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, until};
+use crate::harness::http::Server;
+use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, size, until};
+use crate::participants::{living, watcher};
+use crate::{hooks, ui};
 
 const PROCESSES: usize = 8;
 const TASKS: usize = 400;
@@ -242,4 +247,78 @@ fn commands_that_need_no_journal_wait_no_longer_for_the_lock_than_a_call() {
         let finished = board.finish(board.command().args(arguments));
         assert!(finished.status.success(), "{arguments:?}: {}", finished.stderr);
     }
+}
+
+/// Longest time for a command beside processes that do nothing: far more than it takes on a machine
+/// that is busy with other tests, and less than it would wait for them.
+const BOUND: Duration = Duration::from_secs(2);
+
+/// Opens the journal and closes it. If nobody else has it open, SQLite removes the log.
+fn read_and_close(board: &Board) {
+    let connection = Connection::open(board.file("journal.db")).unwrap();
+    connection.query_row("SELECT count(*) FROM events", [], |_| Ok(())).unwrap();
+    connection.close().unwrap();
+}
+
+/// `CALLBOARD_MIXTURES=63 cargo test --test suite -- beside_idle --nocapture` tries all mixtures.
+#[test]
+fn commands_beside_idle_processes_do_not_wait_for_them() {
+    type Start = fn(&Board) -> Option<Box<dyn Any>>;
+    let starts: [(&str, Start); 6] = [
+        // It starts no server where one runs, so it comes first.
+        ("web", |board| {
+            let web = Client::start(board.command().args(["web", "--no-open"]));
+            until(PATIENCE, "it serves", || (!living(board).is_empty()).then_some(()));
+            Some(Box::new(web))
+        }),
+        ("mcp", |board| Some(Box::new(board.mcp()))),
+        ("serve", |board| Some(Box::new(Server::on(board)))),
+        ("mcp that has read", |board| {
+            let mut client = board.mcp();
+            client.ok("get_status", json!({}));
+            Some(Box::new(client))
+        }),
+        ("ui", ui::untouched),
+        ("watch", |board| Some(Box::new(watcher(board)))),
+    ];
+    let commands: [(&str, fn(&Board)); 3] = [
+        ("add", |board| {
+            let added = board.finish(board.command().args(["add", "one more"]));
+            assert!(added.status.success(), "{}", added.stderr);
+        }),
+        ("status", |board| {
+            let shown = board.finish(board.command().arg("status"));
+            assert!(shown.status.success(), "{}", shown.stderr);
+        }),
+        ("hook", |board| {
+            let input = hooks::input(board, "SessionStart", json!({"source": "startup"}));
+            hooks::answer(hooks::by_shell(board, "session-start"), input.to_string().as_bytes());
+        }),
+    ];
+    let mut took = Vec::new();
+    for mixture in 1..=size("CALLBOARD_MIXTURES", 8) {
+        let board = Board::new();
+        board.cli_ok("init_coordination", json!({"goal": "g"}));
+        let chosen = starts.iter().enumerate().filter(|(bit, _)| mixture >> bit & 1 == 1);
+        let (names, idle): (Vec<_>, Vec<_>) =
+            chosen.filter_map(|(_, (name, start))| Some((*name, start(&board)?))).unzip();
+        let mut time = |(what, command): &(&str, fn(&Board))| {
+            let start = Instant::now();
+            command(&board);
+            took.push((start.elapsed(), format!("{what} beside {names:?}")));
+        };
+        // They may not have shown that they are there.
+        commands.iter().for_each(&mut time);
+        until(PATIENCE, "all are seen", || (living(&board).len() >= idle.len()).then_some(()));
+        for command in &commands {
+            read_and_close(&board);
+            time(command);
+        }
+        board.assert_file_is_the_replay();
+        drop(idle);
+    }
+    let (slowest, what) = took.iter().max().unwrap();
+    println!("{} commands, the slowest {slowest:?}: {what}", took.len());
+    let slow: Vec<_> = took.iter().filter(|(time, _)| *time > BOUND).collect();
+    assert!(slow.is_empty(), "{} of {}: {slow:#?}", slow.len(), took.len());
 }

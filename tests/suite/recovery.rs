@@ -898,7 +898,7 @@ fn board_whose_files_are_deleted_is_left_to_whoever_lives_on_it_and_has_only_loo
         ("a person who watches", |board| Box::new(watcher(board))),
     ];
     for (what, start) in starts {
-        for deleted in [&["journal.db"][..], &["journal.db", STATE_FILE]] {
+        for deleted in [&["journal.db"][..], &["journal.db", STATE_FILE], &["journal.db-wal"]] {
             let board = three_tasks();
             create(&board, "with-key");
             let history = board.events();

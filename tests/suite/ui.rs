@@ -5,6 +5,7 @@ mod picture;
 mod terminal;
 mod troubles;
 
+use std::any::Any;
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -17,6 +18,11 @@ use terminal::Terminal;
 fn is_possible() -> bool {
     let found = std::process::Command::new("setsid").arg("--version").output().is_ok();
     available("script", (!found).then_some("there is no setsid (util-linux) on this machine"))
+}
+
+/// One that nobody touches, if that is possible.
+pub(crate) fn untouched(board: &Board) -> Option<Box<dyn Any>> {
+    is_possible().then(|| Box::new(Terminal::start(board, 80, 24, &[])) as Box<dyn Any>)
 }
 
 /// A board on which agents work, ask, fail and wait for reviews.
