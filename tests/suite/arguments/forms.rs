@@ -91,7 +91,12 @@ fn cases() -> impl Strategy<Value = (usize, prop::sample::Index, usize, usize)> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: u32::try_from(size("CALLBOARD_CASES", 600) * 3).unwrap(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: u32::try_from(size("CALLBOARD_CASES", 600) * 3).unwrap(),
+        // Many operations have no arguments, and many forms fit few.
+        max_global_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn other_forms_mean_what_the_plain_call_means_or_nothing(
