@@ -92,7 +92,7 @@ fn cases() -> impl Strategy<Value = (usize, prop::sample::Index, usize, usize)> 
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: u32::try_from(size("CALLBOARD_CASES", 600) * 3).unwrap(),
+        cases: u32::try_from(size("CALLBOARD_CASES", 2_000)).unwrap(),
         // Many operations have no arguments, and many forms fit few.
         max_global_rejects: u32::MAX,
         ..ProptestConfig::default()
