@@ -5,15 +5,14 @@ use serde_json::Value;
 use super::names::plain;
 use super::shape::Record;
 
-/// Arguments that belong to another operation, or are said in another way: of which operation (`*`
-/// for all), the names, and what to do.
+/// Of every operation, and of those that list something a page at a time.
+const EVERY: &str = "every operation";
+const LISTS: &str = "lists";
+
+/// Arguments that belong to another operation, or are said in another way: of which operation, the
+/// names, and what to do.
 const ADVICE: &[(&str, &str, &str)] = &[
-    ("*", "page offset start skip", "a list goes on with after, the `next` of the reply before"),
-    (
-        "*",
-        "dry_run dryrun preview simulate what_if",
-        "there is no dry run of this, and nothing was done",
-    ),
+    (LISTS, "page offset start skip", "a list goes on with after, the `next` of the reply before"),
     ("create_task", "tasks items todos", "create_tasks_batch adds several"),
     ("release_task", "to agent assignee new_agent", "assign_task keeps a task for an agent"),
     ("release_task", "files paths", "release_files gives files up"),
@@ -72,6 +71,11 @@ const ADVICE: &[(&str, &str, &str)] = &[
         "retry_after delay",
         "it is tried again after a while of the board's choice, unless final",
     ),
+    (
+        EVERY,
+        "dry_run preview simulate what_if",
+        "there is no dry run of this, and nothing was done",
+    ),
 ];
 
 /// Names and values that say what the call does without them.
@@ -106,30 +110,28 @@ pub(super) fn near(record: &Record, name: &str) -> Option<String> {
 
 /// What to do about an argument that changes what a call would do.
 pub(super) fn unknown(operation: &str, record: &Record, name: &str) -> String {
-    let of = |advice: &&(&str, &str, &str)| {
-        let (own, names, _) = advice;
-        is_among(name, names)
-            && (*own == operation
-                || *own == "*" && record.field("agent_id").is_some()
-                || *own == "*" && record.field("after").is_some()
-                || *own == "*" && is_among(name, "dry_run preview simulate what_if"))
+    let is_list = record.field("after").is_some();
+    let is_about = |of: &str| match of {
+        EVERY => true,
+        LISTS => is_list,
+        of => of == operation,
     };
-    if let Some((.., what)) = ADVICE.iter().find(of) {
+    let advice = ADVICE.iter().find(|(of, names, _)| is_among(name, names) && is_about(of));
+    if let Some((.., what)) = advice {
         return format!("no such argument; {what}");
     }
-    near(record, name).or_else(|| record.instead(name)).unwrap_or_else(|| {
-        let names: Vec<_> = record.current().map(|field| field.name.as_str()).collect();
-        match names.as_slice() {
-            [] => "no such argument; it takes none".to_owned(),
-            names => format!("no such argument; it takes {}", names.join(", ")),
-        }
+    near(record, name).or_else(|| record.instead(name)).unwrap_or_else(|| match named(record) {
+        names if names.is_empty() => "no such argument; it takes none".to_owned(),
+        names => format!("no such argument; it takes {names}"),
     })
 }
 
 /// The same for a field of an object in which each counts.
 pub(super) fn no_field(record: &Record, name: &str) -> String {
-    near(record, name).unwrap_or_else(|| {
-        let names: Vec<_> = record.current().map(|field| field.name.as_str()).collect();
-        format!("no such field; there are {}", names.join(", "))
-    })
+    near(record, name).unwrap_or_else(|| format!("no such field; there are {}", named(record)))
+}
+
+fn named(record: &Record) -> String {
+    let names: Vec<_> = record.current().map(|field| field.name.as_str()).collect();
+    names.join(", ")
 }

@@ -131,7 +131,7 @@ pub(super) fn against(
             "complete_task, fail_task, release_task and cancel_task change it".to_owned()
         }
     };
-    Some(format!("{operation} does not say that; {instead}"))
+    Some(format!("does not go with {operation}; instead: {instead}"))
 }
 
 /// Most bytes of a text that is repeated in a call that is proposed.
