@@ -281,7 +281,8 @@ fn commands_beside_idle_processes_do_not_wait_for_them() {
         ("ui", ui::untouched),
         ("watch", |board| Some(Box::new(watcher(board)))),
     ];
-    let commands: [(&str, fn(&Board)); 3] = [
+    type Run = fn(&Board);
+    let commands: [(&str, Run); 3] = [
         ("add", |board| {
             let added = board.finish(board.command().args(["add", "one more"]));
             assert!(added.status.success(), "{}", added.stderr);
