@@ -14,7 +14,7 @@ use super::{Ordinal, State};
 const FOLLOWED: usize = 2 * LEVELS.len();
 
 /// Statuses of parts that keep work of its own from being done.
-const KEEPING: [TaskStatus; 5] = [
+pub(super) const KEEPING: [TaskStatus; 5] = [
     TaskStatus::Available,
     TaskStatus::Claimed,
     TaskStatus::InProgress,
@@ -187,14 +187,15 @@ impl State {
     }
 
     /// Refuses to end a task of which a part is open: by its parent, or by its path, as an earlier
-    /// version left parts beside work in hand.
+    /// version left parts beside work in hand. A part that is done keeps nothing open, whatever it
+    /// has got since: by the same rule the task was ready.
     pub fn refuse_open_parts(&self, task: &Task) -> Result<(), Refusal> {
-        let parts = if self.has_parts(&task.id) { self.below(&task.id) } else { self.beside(task) };
-        if parts.iter().any(|part| keeps_open(part)) {
-            Err(self.parts_refused(task, &parts))
-        } else {
-            Ok(())
+        let beside = self.beside(task);
+        if beside.is_empty() && !self.parts(&task.id).any(|part| keeps_open(part)) {
+            return Ok(());
         }
+        let parts = if beside.is_empty() { self.below(&task.id) } else { beside };
+        Err(self.parts_refused(task, &parts))
     }
 
     fn parts_refused(&self, task: &Task, below: &[&Arc<Task>]) -> Refusal {

@@ -7,6 +7,7 @@ use super::words::words;
 use crate::state::agent::Demands;
 use crate::state::event::{NewTask, PlanChange, Replanned, TaskChange};
 use crate::state::id::TaskId;
+use crate::state::parts::KEEPING;
 use crate::state::review::Review;
 use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, Pending, Planned, Task, TaskStatus};
 
@@ -198,7 +199,9 @@ impl Delta<'_> {
         let had_parts = self.state.is_parent(&task.id);
         let is_own = self.plan.items[number].is_own && !self.parts[number].is_empty();
         let is_held = task.status.is_in_work() && !stated_done;
-        if is_own && is_held && !self.state.has_parts(&task.id) {
+        // Its agent cannot complete it while a part is open, so its attempt ends.
+        let keeps = || self.parts[number].iter().any(|part| self.keeps_open(*part));
+        if is_own && is_held && (!self.state.has_parts(&task.id) || keeps()) {
             return Some(TaskStatus::Available);
         }
         if self.is_group(number) || others && !is_own {
@@ -241,6 +244,17 @@ impl Delta<'_> {
         let (Some(reset_at), Some(planned)) = (task.reset_at, &task.planned) else { return false };
         let is_since = || self.current().is_some_and(|current| reset_at >= current.imported_at);
         planned.done || planned.ticked && is_since()
+    }
+
+    /// True if the item keeps what it is a part of from being done once the plan is the current one.
+    fn keeps_open(&self, number: usize) -> bool {
+        match self.before[number] {
+            _ if self.is_group(number) => {
+                self.parts[number].iter().any(|part| self.keeps_open(*part))
+            }
+            None => matches!(self.plan.items[number].status, Stated::Open | Stated::Failed),
+            Some(task) => KEEPING.contains(&self.becomes(number, task).unwrap_or(task.status)),
+        }
     }
 
     /// True if something of the item is still to be done once the plan is the current one.

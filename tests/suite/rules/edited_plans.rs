@@ -254,7 +254,7 @@ fn run(steps: &[Step]) -> Result<usize, TestCaseError> {
 /// `CALLBOARD_EDITED_PLANS` is the number of boards, each with some 12 edits.
 #[test]
 fn no_edit_changes_the_meaning_of_held_work_or_invents_done() {
-    let cases = size("CALLBOARD_EDITED_PLANS", 3) as u32;
+    let cases = size("CALLBOARD_EDITED_PLANS", 30) as u32;
     let mut runner = TestRunner::new(Config {
         cases,
         failure_persistence: None,

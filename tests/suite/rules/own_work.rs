@@ -48,6 +48,42 @@ fn open_item_whose_parts_are_done_is_ready_and_not_done() {
     assert_eq!(world.next("a1")["task"]["title"], "Use the parser");
 }
 
+/// Its agent could not complete it, nor claim the part.
+#[test]
+fn a_part_that_a_newer_file_opens_ends_the_attempt_of_held_work_of_its_own() {
+    for (newer, part) in [
+        ("- [ ] Write the parser\n  - [x] research grammars\n  - [ ] write tests\n", "write tests"),
+        ("- [ ] Write the parser\n  - [ ] research grammars\n", "research grammars"),
+    ] {
+        let mut world = World::new().agent("a1");
+        import(&mut world, PARSER);
+        assert_eq!(world.next("a1")["task"]["title"], "Write the parser");
+        import(&mut world, newer);
+        assert_eq!(status(&world, "Write the parser"), TaskStatus::Available, "{newer}");
+        assert_eq!(world.next("a1")["task"]["title"], part);
+        world.complete("a1", &id(&world, part));
+        assert_eq!(world.next("a1")["task"]["title"], "Write the parser", "{newer}");
+        world.complete("a1", &id(&world, "Write the parser"));
+        world.check();
+    }
+}
+
+/// What a done part gets afterwards does not take it back, so that nobody waits for it.
+#[test]
+fn work_of_its_own_that_is_ready_can_be_completed_whatever_a_done_part_has_got() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, "- [ ] Ship\n  - [ ] Test\n");
+    assert_eq!(world.next("a1")["task"]["title"], "Test");
+    world.complete("a1", &id(&world, "Test"));
+    import(&mut world, "- [ ] Ship\n  - [ ] Test\n    - [ ] Fix\n");
+    assert_eq!(status(&world, "Test"), TaskStatus::Done, "an agent did it");
+    let ship = id(&world, "Ship");
+    world.claim("a1", &ship);
+    world.complete("a1", &ship);
+    assert_eq!(status(&world, "Fix"), TaskStatus::Available, "what is open stays open");
+    world.check();
+}
+
 const TREE: &str = "\
 ## Phase 1
 

@@ -92,7 +92,7 @@ fn id_with_a_colon_is_a_task_and_no_path_of_a_plan() {
     world
         .call("explain_task", json!({"task_id": "a:b"}))
         .replies(json!({"task": "a:b", "claimable": true}));
-    world.call("explain_task", json!({"task_id": "a:c"})).refuses("unknown_plan");
+    world.call("explain_task", json!({"task_id": "a:c"})).refuses("unknown_task");
 }
 
 #[test]
