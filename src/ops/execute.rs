@@ -1,6 +1,8 @@
 //! One call against the state: identity, renewal of leases, decision, events, reply. Pure; the
 //! writer makes it durable.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::claim_task::shortened;
@@ -66,8 +68,8 @@ pub fn waits(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> bool
     }
     let Ok(actor) = identify(state, prepared, &call) else { return false };
     call.actor = actor;
-    let with_ids = prepared.with_ids(state, &call).map(|found| found.unwrap_or_default().prepared);
-    with_ids.is_ok_and(|with_ids| with_ids.as_deref().unwrap_or(prepared).waits(state, &call))
+    let with_ids = prepared.with_ids(state, &call);
+    with_ids.is_ok_and(|found| found.map_or(prepared, WithIds::call).waits(state, &call))
 }
 
 /// Checks whether the caller may have the archive work of this call done. Returns the call by which
@@ -76,11 +78,11 @@ pub fn admit(
     state: &State,
     prepared: &dyn Prepared,
     mut call: Call<'_>,
-) -> Result<Option<Box<dyn Prepared>>, Refusal> {
+) -> Result<Option<Arc<dyn Prepared>>, Refusal> {
     call.actor = identify(state, prepared, &call)?;
-    let with_ids = prepared.with_ids(state, &call)?.unwrap_or_default().prepared;
-    with_ids.as_deref().unwrap_or(prepared).admit(state, &call)?;
-    Ok(with_ids)
+    let with_ids = prepared.with_ids(state, &call)?;
+    with_ids.map_or(prepared, WithIds::call).admit(state, &call)?;
+    Ok(with_ids.map(|found| Arc::clone(&found.prepared)))
 }
 
 /// Adds a warning to a reply, behind those that it has.
@@ -111,11 +113,11 @@ impl Run<'_, '_> {
             Ok(key) => self.key = key,
             Err(refusal) => return Ok(Err(refusal)),
         }
-        let WithIds { prepared: with_ids, said } = match prepared.with_ids(self.state, &self.call) {
-            Ok(found) => found.unwrap_or_default(),
+        let with_ids = match prepared.with_ids(self.state, &self.call) {
+            Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let prepared = with_ids.as_deref().unwrap_or(prepared);
+        let prepared = with_ids.map_or(prepared, WithIds::call);
         if let Err(refusal) = self.renew(prepared)? {
             return Ok(Err(refusal));
         }
@@ -127,7 +129,7 @@ impl Run<'_, '_> {
         } else {
             self.decide(prepared)?
         };
-        let answer = answer.map(|reply| warned(reply, said));
+        let answer = answer.map(|reply| warned(reply, with_ids));
         Ok(answer.map(|value| self.readable(value, prepared.rest())).map(|mut reply| {
             if prepared.redacted() > 0
                 && let Some(fields) = reply.as_object_mut()
@@ -262,13 +264,13 @@ impl Run<'_, '_> {
     }
 
     fn step(&mut self, step: &dyn Prepared) -> Result<Answer, ApplyError> {
-        let WithIds { prepared, said } = match step.with_ids(self.state, &self.call) {
-            Ok(found) => found.unwrap_or_default(),
+        let with_ids = match step.with_ids(self.state, &self.call) {
+            Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let step = prepared.as_deref().unwrap_or(step);
+        let step = with_ids.map_or(step, WithIds::call);
         match self.renew(step)? {
-            Ok(()) => Ok(self.single(step)?.map(|reply| warned(reply, said))),
+            Ok(()) => Ok(self.single(step)?.map(|reply| warned(reply, with_ids))),
             Err(refusal) => Ok(Err(refusal)),
         }
     }
@@ -476,9 +478,11 @@ impl Run<'_, '_> {
     }
 }
 
-fn warned(mut reply: Value, said: Option<String>) -> Value {
+/// The reply, with what was meant by the names in the call.
+fn warned(mut reply: Value, with_ids: Option<&WithIds>) -> Value {
+    let said = with_ids.and_then(|found| found.said.as_deref());
     if let (Some(fields), Some(said)) = (reply.as_object_mut(), said) {
-        add_warning(fields, &said);
+        add_warning(fields, said);
     }
     reply
 }

@@ -10,7 +10,6 @@ use crate::state::State;
 use crate::state::agent::{Agent, Role};
 use crate::state::event::Recorded;
 use crate::state::guard::HUMAN;
-use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
@@ -100,7 +99,7 @@ impl Operation for ExplainTask {
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let task = named(&params.task_id, state)?;
+        let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
         let mut reasons = reasons(task, state, call.policy, call.now);
         let mut agents = Vec::new();
         let mut others = Vec::new();
@@ -142,31 +141,6 @@ impl Operation for ExplainTask {
                 by: last.actor,
             }),
         })
-    }
-}
-
-/// The task with that id, or the only one at that path.
-fn named<'s>(given: &str, state: &'s State) -> Result<&'s Arc<Task>, Refusal> {
-    let is_task = |id: &TaskId| {
-        state.task(id).is_some() || given.contains(':') && state.status_of(id).is_some()
-    };
-    if let Some(id) = TaskId::checked(given).ok().filter(is_task) {
-        return state.known_task(&id);
-    }
-    if given.contains(':') {
-        let path = hierarchy::split_scope(given).1;
-        state.check_path_meant(given)?;
-        return state
-            .at_path(given)
-            .next()
-            .ok_or_else(|| Refusal::EmptyScope { scope: path.to_owned() });
-    }
-    let id = TaskId::checked(given)?;
-    state.check_path_meant(given)?;
-    let mut there = state.at_path(given);
-    match (there.next(), there.next()) {
-        (Some(task), None) => Ok(task),
-        _ => state.known_task(&id),
     }
 }
 

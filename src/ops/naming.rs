@@ -164,7 +164,6 @@ fn exists(list: &str, whole: &str, state: &State) -> bool {
             state.agents().any(|agent| agent.capabilities.iter().any(is_whole))
                 || state.tasks().any(|task| task.demands.capabilities.iter().any(is_whole))
         }
-        "agents" => false,
         _ => {
             let of_context = |task: &crate::state::task::Task| {
                 task.context.iter().any(|context| context.files.iter().any(is_whole))

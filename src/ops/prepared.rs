@@ -1,5 +1,7 @@
 //! A call whose arguments have been parsed.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::{Map, Value};
 
 use super::archive::{Archive, Fetched};
@@ -42,22 +44,29 @@ pub trait Prepared: Send + Sync {
     fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal>;
     fn decide(&self, state: &State, call: &Call) -> Decision;
     fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal>;
-    /// The same call with the ids of tasks instead of their other names; none if it has only ids.
-    fn with_ids(&self, state: &State, call: &Call) -> Result<Option<WithIds>, Refusal>;
+    /// The same call with the ids of tasks instead of their other names; none if it has only ids. It
+    /// is made once, because a call that waits remembers what it has seen.
+    fn with_ids(&self, state: &State, call: &Call) -> Result<Option<&WithIds>, Refusal>;
     fn delivered(&self, state: &State, call: &Call) -> Vec<Event>;
 }
 
-/// A call in which tasks go by their ids, if it is another, and what the reply says of that.
-#[derive(Default)]
+/// A call in which tasks go by their ids, and what the reply says of that.
 pub struct WithIds {
-    pub prepared: Option<Box<dyn Prepared>>,
+    pub prepared: Arc<dyn Prepared>,
     pub said: Option<String>,
+}
+
+impl WithIds {
+    pub(super) fn call(&self) -> &dyn Prepared {
+        self.prepared.as_ref()
+    }
 }
 
 pub(super) struct Parsed<O: Operation> {
     params: O::Params,
     /// What the state has to say about names in the arguments.
     pub(super) open: Open,
+    with_ids: OnceLock<WithIds>,
     redacted: usize,
     /// Parsed with the call, so that it takes no time under the board's lock.
     steps: Result<Option<Steps>, Refusal>,
@@ -106,7 +115,8 @@ pub(super) fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal
     match parsed {
         Ok(params) => {
             let (steps, open) = (O::steps(&params), Open::default());
-            Ok(Parsed { steps, params, open, redacted, reply: None })
+            let with_ids = OnceLock::new();
+            Ok(Parsed { steps, params, open, with_ids, redacted, reply: None })
         }
         Err(error) => Err(Refusal::BadArguments {
             operation: O::NAME,
@@ -232,16 +242,17 @@ impl<O: Operation> Prepared for Parsed<O> {
         O::decide(&self.params, state, call)
     }
 
-    fn with_ids(&self, state: &State, call: &Call) -> Result<Option<WithIds>, Refusal> {
-        if self.open.is_settled(state) {
-            return Ok(None);
+    fn with_ids(&self, state: &State, call: &Call) -> Result<Option<&WithIds>, Refusal> {
+        let made = self.with_ids.get();
+        if made.is_some() || self.open.is_settled(state) {
+            return Ok(made);
         }
         let mut arguments = serde_json::to_value(&self.params).unwrap_or_default();
         let said = self.open.settle(&mut arguments, state, call)?;
         let parsed = parse::<O>(arguments)?;
         let reply = self.reply.clone();
         let prepared = Parsed { redacted: self.redacted, reply, ..parsed };
-        Ok(Some(WithIds { prepared: Some(Box::new(prepared)), said }))
+        Ok(Some(self.with_ids.get_or_init(|| WithIds { prepared: Arc::new(prepared), said })))
     }
 
     fn delivered(&self, state: &State, call: &Call) -> Vec<Event> {

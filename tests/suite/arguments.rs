@@ -2,5 +2,6 @@
 
 mod calls;
 mod forms;
+mod names;
 mod slips;
 mod wrong;

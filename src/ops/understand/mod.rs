@@ -51,8 +51,8 @@ const WIDER_WITHOUT: [(&str, &str); 4] = [
     ("release_files", "files"),
 ];
 /// Lists that a text such as `a, b` may stand for, unless there is something of that whole name.
-const JOINED: [&str; 7] =
-    ["tags", "capabilities", "files", "context_files", "files_modified", "files_created", "agents"];
+const JOINED: [&str; 6] =
+    ["tags", "capabilities", "files", "context_files", "files_modified", "files_created"];
 
 /// A call that was understood, and what the reply must say about it.
 pub struct Understood {
@@ -493,8 +493,8 @@ impl Reading {
 }
 
 /// Lists of what has no comma in its name.
-const SPLIT: [&str; 6] =
-    ["kinds", "acknowledge", "supersedes", "reservations", "stopping", "clear"];
+const SPLIT: [&str; 7] =
+    ["agents", "kinds", "acknowledge", "supersedes", "reservations", "stopping", "clear"];
 
 /// The JSON pointer to the list at `at`, which may have come under another name than `name`.
 fn pointer(at: &str, name: &str) -> String {

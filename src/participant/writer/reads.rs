@@ -208,7 +208,7 @@ impl Writer {
             driver.with_call(&call, view, |state, prepared, call| ops::admit(state, prepared, call))
         });
         match admitted {
-            Ok(Some(with_ids)) => call.prepared = with_ids.into(),
+            Ok(Some(with_ids)) => call.prepared = with_ids,
             Ok(None) => {}
             Err(refusal) => {
                 return self.answer_reads(vec![(call.reply, Err(CallError::Refused(refusal)))]);
