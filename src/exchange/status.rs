@@ -82,9 +82,9 @@ fn as_said(stated: Stated) -> Option<&'static str> {
     }
 }
 
-/// The statuses that a board has if its items are said to have these: open parts of what is called
-/// off are called off, too, and what has parts and is no work of its own follows from them. Each
-/// item stands before its parts.
+/// The statuses on a board whose items are said to have these. A part of a cancelled item is
+/// cancelled, too, if it is open. A group has the status of its parts. Each item stands before its
+/// parts.
 pub(super) fn settled(
     said: &[Stated],
     parents: &[Option<usize>],

@@ -365,7 +365,7 @@ fn replace_body(request: &mut Request, message: &Value) {
     *request.body_mut() = Body::from(message.to_string());
 }
 
-/// Whether the arguments of a tool call are no object.
+/// Whether the arguments of a tool call are a text or a list.
 fn lacks_names(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Message<'a> {

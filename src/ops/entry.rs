@@ -94,8 +94,7 @@ impl Entry {
         self.prepare_joined(arguments, Vec::new())
     }
 
-    /// Prepares arguments of which some lists, by their JSON pointers, came as one text with
-    /// commas.
+    /// Prepares arguments. `joined` has the JSON pointers of lists that came as one text with commas.
     pub(super) fn prepare_joined(
         &self,
         arguments: Value,

@@ -12,8 +12,8 @@
 //!    auto` it is always a newcomer's call, since nothing tells a subagent from an agent that has
 //!    lost its memory: it takes the lowest slot in which no living agent is at work, and the reply
 //!    names the process's other agents with what they hold. An agent that has lost its memory
-//!    registers again under its old name, which it finds there. Over HTTP it is the lowest
-//!    `CLIENT-N` that nobody has. Otherwise an id is made up.
+//!    registers again under its old name, which it finds there. Over HTTP the id is the lowest
+//!    `CLIENT-N` that no agent has. Otherwise an id is made up.
 //! 5. An id that acts through another living process is refused; `takeover` moves it.
 //!
 //! A repeated registration whose reply was lost leaves an idle slot, which is taken again after
@@ -79,7 +79,7 @@ fn registering(state: &State, call: &Call<'_>) -> AgentId {
         DefaultAgent::Named(agent) if agent.as_str() != HUMAN => agent.clone(),
         DefaultAgent::Auto { prefix } => newcomers_slot(state, prefix, call),
         _ => match call.nickname {
-            // Nothing tells who lives, so that only a name that nobody has is free.
+            // HTTP shows no sign of life, so an agent that is on the board keeps its name.
             Some(prefix) => lowest(prefix, |id| state.agent(id).is_some()),
             None => made_up(state, call.seed),
         },

@@ -103,16 +103,7 @@ pub(super) fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal
     harmless::value(&mut arguments);
     // A read stores nothing, so there is nothing to redact.
     let redacted = if O::ANNOTATIONS.read_only { 0 } else { redact::value(&mut arguments) };
-    let kept = needs_patience(&arguments).then(|| arguments.clone());
-    let parsed = serde_path_to_error::deserialize(arguments);
-    let parsed = parsed.or_else(|error| match kept {
-        Some(mut arguments) => {
-            schema::drop_nulls(&mut arguments, &Value::Object(schema::of::<O::Params>()));
-            serde_path_to_error::deserialize(with_integers(arguments))
-        }
-        None => Err(error),
-    });
-    match parsed {
+    match serde_path_to_error::deserialize(arguments) {
         Ok(params) => {
             let (steps, open) = (O::steps(&params), Open::default());
             let with_ids = OnceLock::new();
@@ -124,39 +115,6 @@ pub(super) fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal
             detail: error.to_string(),
             expected: schema::summary(&schema::of::<O::Params>()),
         }),
-    }
-}
-
-/// 2^53, up to which every whole number has a double of its own.
-const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
-
-/// The integer meant by a number like `5.0`. JSON Schema counts it as an integer, and some clients
-/// write integers so.
-fn integer(number: &serde_json::Number) -> Option<i64> {
-    let fraction =
-        number.as_f64().filter(|value| number.is_f64() && value.abs() <= LARGEST_WHOLE)?;
-    (fraction.fract() == 0.0).then_some(fraction as i64)
-}
-
-/// Whether the value contains numbers like `5.0`, or nulls, which may stand for omitted arguments.
-fn needs_patience(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Number(number) => integer(number).is_some(),
-        Value::Array(items) => items.iter().any(needs_patience),
-        Value::Object(fields) => fields.values().any(needs_patience),
-        Value::Bool(_) | Value::String(_) => false,
-    }
-}
-
-fn with_integers(value: Value) -> Value {
-    match value {
-        Value::Number(number) => integer(&number).map_or(Value::Number(number), Value::from),
-        Value::Array(items) => items.into_iter().map(with_integers).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(name, value)| (name, with_integers(value))).collect()
-        }
-        other => other,
     }
 }
 

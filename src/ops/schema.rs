@@ -74,26 +74,6 @@ pub fn require(schema: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// Drops nulls in optional fields; those in values without a schema stay.
-pub fn drop_nulls(value: &mut Value, schema: &Value) {
-    match value {
-        Value::Object(fields) => {
-            let Some(properties) = schema["properties"].as_object() else { return };
-            let required = schema["required"].as_array();
-            let is_optional = |name: &str| {
-                properties.contains_key(name)
-                    && !required.is_some_and(|names| names.iter().any(|one| one == name))
-            };
-            fields.retain(|name, value| !(value.is_null() && is_optional(name)));
-            for (name, value) in fields {
-                properties.get(name).into_iter().for_each(|schema| drop_nulls(value, schema));
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| drop_nulls(item, &schema["items"])),
-        _ => {}
-    }
-}
-
 /// Names of the arguments for error messages: `task_id, output, files_modified?`.
 pub fn summary(schema: &Map<String, Value>) -> String {
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();

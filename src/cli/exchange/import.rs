@@ -140,7 +140,7 @@ pub(crate) fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Calls the operation. A dry run where there is no board makes none.
+/// Calls the operation. Without a board, a dry run uses a temporary one.
 fn call(session: &Session, query: Value) -> anyhow::Result<Value> {
     if query["dry_run"] != true || session.has_board() {
         return session.call("import_plan", query);

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::names::plain;
+use super::names::is_among;
 use super::shape::Record;
 
 /// Of every operation, and of those that list something a page at a time.
 const EVERY: &str = "every operation";
 const LISTS: &str = "lists";
 
-/// Arguments that belong to another operation, or are said in another way: of which operation, the
-/// names, and what to do.
+/// Advice on arguments that an operation does not have: the operation, the names of the arguments,
+/// and the advice.
 const ADVICE: &[(&str, &str, &str)] = &[
     (LISTS, "page offset start skip", "a list goes on with after, the `next` of the reply before"),
     ("create_task", "tasks items todos", "create_tasks_batch adds several"),
@@ -89,10 +89,6 @@ const DEFAULTS: &[(&str, &[&str])] = &[
 /// Arguments about how a reply looks, not what it holds.
 const LOOKS: &str =
     "verbose format outputformat responseformat pretty detailed detail detaillevel includedetails";
-
-fn is_among(name: &str, names: &str) -> bool {
-    names.split(' ').any(|one| plain(one) == plain(name))
-}
 
 /// Whether the argument says what the call does without it.
 pub(super) fn is_default(name: &str, value: &Value) -> bool {

@@ -126,7 +126,8 @@ const ADDED: &str = "wait_for_previous wait_for_previous_tools tool_action tool_
 /// Fewest letters that are read as the beginning of a name.
 const SHORTEST: usize = 3;
 
-fn is_among(name: &str, names: &str) -> bool {
+/// Whether `name`, in whatever spelling, is one of the names between spaces.
+pub(super) fn is_among(name: &str, names: &str) -> bool {
     let given = plain(name);
     names.split(' ').any(|one| plain(one) == given)
 }

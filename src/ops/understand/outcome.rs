@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::names::plain;
+use super::names::{is_among, plain};
 use crate::ops::{
     ApproveTask, CancelTask, ClaimTask, CompleteTask, CreateTask, FailTask, Heartbeat, Operation,
     RejectTask, ReleaseTask, StartTask, UpdateTask,
@@ -65,13 +65,13 @@ const OWN: &[(&str, &[Outcome])] = &[
 
 /// What the argument says of a task's end, if it is about that.
 fn said(name: &str, value: &Value) -> Option<Outcome> {
-    let is = |names: &str| names.split(' ').any(|one| one == plain(name));
+    let is = |names: &str| is_among(name, names);
     let word = match value {
         Value::String(text) => plain(text),
         Value::Bool(flag) => flag.to_string(),
         _ => String::new(),
     };
-    let meaning = MEANINGS.iter().find(|(words, _)| words.split(' ').any(|one| one == word));
+    let meaning = MEANINGS.iter().find(|(words, _)| is_among(&word, words));
     let meaning = meaning.map_or(Outcome::Other, |(_, outcome)| *outcome);
     if is(WORDS) || is(DONE) || is("result") && meaning != Outcome::Other {
         return Some(meaning);
@@ -152,7 +152,7 @@ fn text_of(name: &str, value: &Value, given: &Map<String, Value>) -> String {
         "comment",
         "feedback",
     ];
-    let own = value.as_str().filter(|_| ERRORS.split(' ').any(|one| one == plain(name)));
+    let own = value.as_str().filter(|_| is_among(name, ERRORS));
     let other = || TEXTS.iter().find_map(|name| given.get(*name)?.as_str());
     let text = own.or_else(other).map(str::trim).filter(|text| !text.is_empty()).unwrap_or("…");
     crate::ops::claim_task::shortened(text, REPEATED)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::names::plain;
+use super::names::{is_among, plain};
 use super::values::{is_blank, json};
 use super::{Fields, refusal, shape, words};
 use crate::ops::Entry;
@@ -16,10 +16,6 @@ const OF_TASKS: &str = "task todo item issue ticket updates changes fields";
 const NAMES: &str = "name tool toolname function method operation";
 /// Most wrappers in each other.
 const DEEPEST: usize = 4;
-
-fn is_among(name: &str, names: &str) -> bool {
-    names.split(' ').any(|one| one == plain(name))
-}
 
 /// The arguments by name. What is inside a wrapper counts as if it stood beside it.
 pub(crate) fn unwrapped(entry: &'static Entry, arguments: Value) -> Result<Fields, Refusal> {

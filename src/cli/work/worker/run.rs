@@ -364,8 +364,8 @@ impl Worker {
         }
     }
 
-    /// Tells of a checkpoint that was not kept, here and, by a note, on the board: whoever takes
-    /// the task next goes on from an older one.
+    /// Reports a checkpoint that was not kept: in the output, and by a note on the task, because its
+    /// next agent goes on from an older checkpoint.
     async fn note_unkept(&self, held: &Held, reason: String) {
         let what = format!("a checkpoint was not kept: {reason}");
         self.shop.tell_problem(Some(format!("{}: {what}", held.task)));
