@@ -190,6 +190,13 @@ impl Board {
         self.base.path()
     }
 
+    /// A message without where this program and this board happen to lie, to measure its length.
+    pub(crate) fn without_places(&self, message: &str) -> String {
+        message
+            .replace(env!("CARGO_BIN_EXE_callboard"), "callboard")
+            .replace(&format!(" --dir {}", self.dir().display()), "")
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
