@@ -19,7 +19,7 @@ pub use events::Events;
 pub use options::Options;
 pub(crate) use options::{STATE_FILE, checkout, objection, seed};
 
-use crate::ops::{CreateSnapshot, EventFilter, Operation, create_snapshot, restore_snapshot};
+use crate::ops::{CreateSnapshot, Door, EventFilter, Operation, create_snapshot, restore_snapshot};
 use crate::participant::{self, AgentChoice, Caller, Handle};
 use crate::state::document::Document;
 use crate::state::id::AgentId;
@@ -207,6 +207,13 @@ impl Board {
     /// The same board, used by the person of this name.
     pub(crate) fn for_person(mut self, name: Option<Arc<str>>) -> Self {
         self.caller.person = name;
+        self
+    }
+
+    /// The same board, called through this door by a client of this name.
+    pub(crate) fn through(mut self, door: Door, client: &str) -> Self {
+        self.caller.door = door;
+        self.caller.client = Some(client.to_owned());
         self
     }
 

@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::{Session, usage_error};
 use crate::config::TOKEN_VARIABLE;
 use crate::http::TOKEN_FILE;
-use crate::rpc::client::{Address, Client, Token};
+use crate::rpc::client::{Address, Client, Token, Who};
+use crate::state::id::AgentId;
+use crate::user;
 
 const LARGEST_TOKEN_FILE: u64 = 16 * 1024;
 
@@ -69,10 +71,23 @@ impl Server {
     }
 
     pub(super) fn client(&self, session: &Session) -> anyhow::Result<Client> {
-        let agent = session.acting_agent()?;
-        let person = session.person();
-        let caller = (agent.as_str(), person.as_deref());
-        Ok(Client::new(self.address.clone(), self.token.clone(), caller, &session.place())?)
+        session.client(self.address.clone(), self.token.clone(), user::person().as_deref())
+    }
+}
+
+impl Session {
+    /// A client of the server at `address` for whoever acts here.
+    pub(super) fn client(
+        &self,
+        address: Address,
+        token: Option<Token>,
+        person: Option<&str>,
+    ) -> anyhow::Result<Client> {
+        let agent = self.acting_agent()?;
+        let inside = self.surroundings.as_ref().map(|around| &around.inside);
+        let mark = inside.and_then(|inside| inside.mark.as_deref());
+        let who = Who { agent: agent.as_ref().map(AgentId::as_str), person, mark };
+        Ok(Client::new(address, token, who, &self.place())?)
     }
 }
 

@@ -24,7 +24,7 @@ use super::print::Tone;
 use super::{FAILED, Outcome, Session};
 use crate::filesystem::{self, Class};
 use crate::participant::board_time;
-use crate::participant::{self, directory};
+use crate::participant::{self, directory, presence};
 use crate::statefile::{self, Found};
 use crate::user;
 use crate::{config, journal::sqlite};
@@ -103,6 +103,26 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     Ok(ExitCode::from(if has_failed { FAILED } else { 0 }))
 }
 
+/// Whether the processes on the board run as another user than the person: only then is the person
+/// kept apart from malice, too.
+fn apart(dir: &Path) -> Check {
+    let own = rustix::process::geteuid().as_raw();
+    let users: Vec<_> = presence::presence_names(dir)
+        .filter(|name| presence::is_present(dir, name))
+        .filter_map(|name| Some(presence::user_of(dir, &name)? == own))
+        .collect();
+    let same = users.iter().filter(|is_own| **is_own).count();
+    let found = match (users.len(), same) {
+        (0, _) => "no process is here now".to_owned(),
+        (all, 0) => format!("all {all} processes here run as other users than you"),
+        (all, same) => format!(
+            "{same} of {all} processes here run as your user: agents act as themselves, which \
+             holds against mistakes, not against malice; `callboard help promises` says what does"
+        ),
+    };
+    Check::ok("agents apart", found)
+}
+
 fn checks(session: &Session) -> Vec<Check> {
     let dir = session.dir();
     let mut checks = vec![location(session)];
@@ -117,6 +137,7 @@ fn checks(session: &Session) -> Vec<Check> {
         checks.extend(board(dir));
         checks.extend([files::snapshots(dir), files::bundles(dir, board_time(dir))]);
         checks.extend(kept::checks(dir));
+        checks.push(apart(dir));
         checks.extend(plan_files(session));
         checks.push(files::recoveries(dir));
     }

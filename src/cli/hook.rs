@@ -43,6 +43,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::{Outcome, Session, print};
+pub(super) use host::Processes;
 use input::Input;
 use prompt::Prompt;
 pub(super) use scene::{Conversation, Scene, Tasks};

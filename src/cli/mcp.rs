@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use super::wording::in_any_shell;
 use super::{AUTO, Outcome, Session, runtime};
 use crate::mcp::{Server, serve_stdio};
-use crate::ops::Toolset;
-use crate::participant::{AgentChoice, CallError};
+use crate::ops::{Door, Inside, Toolset};
+use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::id::AgentId;
 use crate::user;
 
@@ -47,8 +47,10 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     runtime.block_on(async {
         super::notify::begin(session.dir(), board.handle());
         let (handle, caller) = (board.handle().clone(), board.caller().clone());
+        let door = Door::Agent(Inside::default());
+        let caller = Caller { door, person: user::person(), ..caller };
         let server = Server::new(handle, caller, arguments.toolset.into());
-        serve_stdio(server.used_by(user::person())).await
+        serve_stdio(server).await
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -35,6 +35,7 @@ mod history;
 mod hook;
 mod init;
 mod input;
+mod inside;
 mod line;
 mod log;
 mod man;

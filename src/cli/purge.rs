@@ -35,6 +35,7 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
         let refused = anyhow!("only a person purges, no agent; leave --agent out");
         return Err(Declined(refused).into());
     }
+    session.expect_person()?;
     let (dir, text) = (session.dir(), read_text(arguments)?);
     let text = Text::new(&text).map_err(|error| Declined(error.into()))?;
     if !dir.is_dir() {

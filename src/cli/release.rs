@@ -6,7 +6,6 @@ use crate::board::Answer;
 use crate::ops::apply_batch::{self, Reply as Batch};
 use crate::ops::release_task::{Params, Reply};
 use crate::ops::{self, get_all_tasks};
-use crate::state::guard::HUMAN;
 use crate::state::task::{Named, Task, TaskStatus};
 
 #[derive(clap::Args)]
@@ -115,18 +114,13 @@ fn release_these(
             results: Vec::new(),
         })?);
     }
-    let operations = held.iter().map(|task| step::<ops::ReleaseTask>(&as_person(task, reason)));
+    let operations = held.iter().map(|task| step::<ops::ReleaseTask>(&release_of(task, reason)));
     let operations = operations.collect::<Result<_, _>>()?;
     session.ask::<ops::ApplyBatch>(&apply_batch::Params { operations, ..Default::default() })
 }
 
-fn as_person(task: &Task, reason: Option<&str>) -> Params {
-    Params {
-        agent_id: Some(HUMAN.to_owned()),
-        task_id: task.id.to_string(),
-        reason: reason.map(str::to_owned),
-        ..Default::default()
-    }
+fn release_of(task: &Task, reason: Option<&str>) -> Params {
+    Params { task_id: task.id.to_string(), reason: reason.map(str::to_owned), ..Default::default() }
 }
 
 impl Session {

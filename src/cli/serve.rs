@@ -18,6 +18,7 @@ use crate::participant::{Caller, Stay};
 use crate::signal;
 use crate::state::digest::sha256;
 use crate::state::limit::CODE_MINUTES;
+use crate::user;
 use crate::web::{self, Secret, Site};
 
 /// What people ask about clients and proxies.
@@ -136,7 +137,7 @@ fn begin(
         let owner = Arc::clone(&keys.owner);
         let secret: Secret = Arc::new(move || owner.text());
         let handle = session.participant(Stay::Lasting)?;
-        let person = session.person();
+        let person = user::person();
         let pages = Arc::new(web::Door::new(handle.clone(), session.dir(), site, secret, person));
         let reached = Reached::new(address, &arguments.allow_host);
         let _running = Running::note(session.dir(), address.port(), &reached.near)
@@ -145,7 +146,7 @@ fn begin(
         tell(&reached, &keys.owner, &pages.link(&sha256(keys.owner.text()))?)?;
         super::notify::begin(session.dir(), &handle);
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into())
-            .used_by(session.person());
+            .used_by(user::person());
         #[cfg(feature = "conformance")]
         if arguments.conformance {
             let open = Gate { admission, keys: None, rates: Rates::default() };

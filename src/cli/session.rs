@@ -11,16 +11,18 @@ use clap::ColorChoice;
 use serde_json::Value;
 
 use super::board::{BEGINNINGS, Board, Server};
+use super::inside::Surroundings;
 use super::line::{AUTO, Arguments, Command};
 use super::report::{Declined, REFUSED, say, usage_error};
 use super::wording::{Wording, in_shell};
 use super::{Outcome, connect, print};
 use crate::board::{Options, checkout};
 use crate::location::{Location, Start, without_dots};
-use crate::ops;
+use crate::ops::{self, Door};
 use crate::participant::{self, AgentChoice, BoardError, CallError, Handle, Stay, recovery};
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
+use crate::state::refusal::Refusal;
 use crate::state::task::Place;
 use crate::state::time::Timestamp;
 use crate::worktree::Repository;
@@ -37,6 +39,8 @@ pub(super) struct Session {
     pub(super) cwd: PathBuf,
     pub(super) server: Option<Server>,
     pub(super) agent: Option<String>,
+    /// What makes the command an agent's, besides `--agent`.
+    pub(super) surroundings: Option<Surroundings>,
     pub(super) wording: Wording,
     pub(super) state_file: Option<String>,
     pub(super) allow_network_filesystem: bool,
@@ -103,7 +107,7 @@ impl Session {
             None => Server::named(arguments, &location.dir),
             Some(_) => None,
         };
-        Ok(Self {
+        let mut session = Self {
             found_board: participant::is_begun(&location.dir),
             location,
             server,
@@ -111,6 +115,7 @@ impl Session {
             home,
             cwd,
             agent: arguments.agent.clone(),
+            surroundings: None,
             wording: Wording::of(arguments),
             state_file: arguments.state_file.clone().filter(|name| !name.is_empty()),
             allow_network_filesystem: arguments.allow_network_filesystem,
@@ -119,7 +124,9 @@ impl Session {
             color: arguments.color,
             is_careful: !arguments.command.only_shows(),
             opened: Arc::default(),
-        })
+        };
+        session.look_around(&arguments.command);
+        Ok(session)
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -148,18 +155,34 @@ impl Session {
         checkout(self.dir(), &self.cwd)
     }
 
-    /// The name of the person who acts, if the command does not act as an agent.
-    pub(super) fn person(&self) -> Option<Arc<str>> {
-        user::person().filter(|_| self.agent.as_deref().is_none_or(|agent| agent == HUMAN))
+    /// The agent that the command acts as: by default the person; nobody inside an agent whose name
+    /// is not known.
+    pub(super) fn acting_agent(&self) -> anyhow::Result<Option<AgentId>> {
+        let name = match (self.agent.as_deref(), &self.surroundings) {
+            (Some(AUTO), _) => {
+                usage_error("--agent auto is for `callboard mcp`; here, name the agent")
+            }
+            (Some(name), _) => name,
+            (None, Some(_)) => return Ok(None),
+            (None, None) => HUMAN,
+        };
+        let agent = AgentId::checked(name).map_err(CallError::Refused)?;
+        if self.agent.is_some() && name == HUMAN {
+            let refusal = Refusal::NotThePerson { agent: Some(agent), mark: None };
+            return Err(CallError::Refused(refusal).into());
+        }
+        Ok(Some(agent))
     }
 
-    /// The agent that the command acts as: by default the person.
-    pub(super) fn acting_agent(&self) -> anyhow::Result<AgentId> {
-        let name = self.agent.as_deref().unwrap_or(HUMAN);
-        if name == AUTO {
-            usage_error("--agent auto is for `callboard mcp`; here, name the agent");
+    /// Refuses what only the person does, past the operations of the board.
+    pub(super) fn expect_person(&self) -> Result<(), CallError> {
+        match &self.surroundings {
+            Some(around) => Err(CallError::Refused(Refusal::NotThePerson {
+                agent: None,
+                mark: around.inside.mark.clone(),
+            })),
+            None => Ok(()),
         }
-        Ok(AgentId::checked(name).map_err(CallError::Refused)?)
     }
 
     /// Under which names the history has what is done here: those of a person are what the board
@@ -180,10 +203,13 @@ impl Session {
         if let Some(board) = self.opened.board.get().filter(|_| matches!(stay, Stay::Brief)) {
             return Ok(Board::Here(board.clone()));
         }
-        let agent = AgentChoice::Named(self.acting_agent()?);
+        let agent = self.acting_agent()?.map_or(AgentChoice::None, AgentChoice::Named);
         let board = self.options().stay(stay).open_or_explain(agent)?;
-        let board = board.in_shell(in_shell(&self.location).into());
-        Ok(Board::Here(board.for_person(self.person())))
+        let board = board.in_shell(in_shell(&self.location).into()).for_person(user::person());
+        Ok(Board::Here(match &self.surroundings {
+            Some(around) => board.through(Door::Agent(around.inside.clone()), around.client),
+            None => board,
+        }))
     }
 
     /// Keeps the board open for the calls to come.

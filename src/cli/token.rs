@@ -75,7 +75,11 @@ impl From<Rank> for Role {
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.may_create()?;
-    match arguments.action.unwrap_or(Action::List) {
+    let action = arguments.action.unwrap_or(Action::List);
+    if !matches!(action, Action::List) {
+        session.expect_person()?;
+    }
+    match action {
         Action::Add(wanted) => add(session, wanted),
         Action::List => list(session),
         Action::Revoke { name } => revoke(session, &name),

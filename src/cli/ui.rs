@@ -119,7 +119,7 @@ async fn show(session: &Session) -> anyhow::Result<()> {
 
 /// The role of who acts. An agent that is not registered is told so by what it calls.
 async fn role(session: &Session, board: &Board) -> anyhow::Result<Role> {
-    let agent = session.acting_agent()?;
+    let Some(agent) = session.acting_agent()? else { return Ok(Role::Worker) };
     if agent.as_str() == HUMAN {
         return Ok(Role::Leader);
     }

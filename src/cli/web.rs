@@ -62,8 +62,7 @@ fn running(session: &Session) -> anyhow::Result<Option<Client>> {
     let Some(url) = Running::find(session.dir()) else { return Ok(None) };
     let address: Address = url.parse()?;
     let token = client::Token::of(&Token::open(session.dir(), false)?.text());
-    let agent = session.acting_agent()?;
-    Ok(Some(Client::new(address, token, (agent.as_str(), None), &session.place())?))
+    session.client(address, token, None).map(Some)
 }
 
 /// The usual address, or a free port if another server has it.

@@ -36,9 +36,10 @@ use super::subprotocol::{self, Offered};
 use super::tokens::{Keyring, Verdict};
 use crate::bom;
 use crate::mcp::Watched;
-use crate::ops::Principal;
+use crate::ops::{Door, Inside, Principal};
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::rpc::Checked;
+use crate::rpc::client::INSIDE;
 pub(super) use crate::rpc::client::LINK;
 use crate::rpc::client::PERSON;
 pub use crate::rpc::client::{CALLER, MCP, RPC};
@@ -410,7 +411,15 @@ fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {
     let wrong = |why: String| {
         Turned::away(StatusCode::BAD_REQUEST, format_args!("the header {CALLER} is wrong: {why}"))
     };
-    let Some(header) = headers.get(CALLER) else { return Ok(Caller::default()) };
+    let door = match headers.get(INSIDE) {
+        Some(mark) => {
+            let mark = String::from_utf8_lossy(mark.as_bytes()).into_owned();
+            limit::LABEL.check_text(&mark).map_err(|refusal| wrong(refusal.to_string()))?;
+            Door::Agent(Inside { mark: Some(mark), processes: Vec::new() })
+        }
+        None => Door::Person,
+    };
+    let Some(header) = headers.get(CALLER) else { return Ok(Caller { door, ..Caller::default() }) };
     let given: CallerHeader =
         serde_json::from_slice(header.as_bytes()).map_err(|error| wrong(error.to_string()))?;
     let agent = match &given.agent {
@@ -423,7 +432,7 @@ fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {
         limit::PATH.check_text(text).map_err(|refusal| wrong(refusal.to_string()))?;
     }
     let place = Place { worktree: given.worktree, branch: given.branch, head: given.head };
-    Ok(Caller { agent, place, ..Caller::default() })
+    Ok(Caller { agent, door, place, ..Caller::default() })
 }
 
 /// The request with its body read and checked.

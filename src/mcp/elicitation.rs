@@ -19,7 +19,7 @@ use tokio::select;
 
 use super::server::{Answer, Request, Server, is_modern};
 use crate::ops::{
-    AskHuman, DeleteCheckpoints, EventFilter, Operation, Reader, RemovePlan, ResetTasks,
+    AskHuman, DeleteCheckpoints, Door, EventFilter, Operation, Reader, RemovePlan, ResetTasks,
     RestoreSnapshot, SendMessage,
 };
 use crate::participant::{AgentChoice, CallError, Caller, Handle};
@@ -145,7 +145,7 @@ impl Server {
         let agent = AgentChoice::Named(AgentId::trusted(HUMAN));
         let caller = self.caller_of(request);
         let person = caller.person.clone().or_else(|| self.person.clone());
-        Caller { agent, person, reader: Reader::Program, ..caller }
+        Caller { agent, door: Door::Person, person, reader: Reader::Program, ..caller }
     }
 }
 

@@ -55,7 +55,7 @@ impl Operation for ApproveTask {
             return Ok(Vec::new());
         }
         check_in_review(task, params.attempt, "approved", state)?;
-        state.may_review(task, call.actor.as_ref(), true, call.policy)?;
+        state.may_review(task, call.decider()?, true, call.policy)?;
         Ok(vec![Event::Reviewed { task: id, approved: true, comment }])
     }
 

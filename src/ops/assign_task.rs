@@ -47,7 +47,7 @@ impl Operation for AssignTask {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "assign a task")?;
+        call.leads(state, "assign a task")?;
         let id = TaskId::checked(&params.task_id)?;
         let task = state.known_task(&id)?;
         let Some(to) = &params.to else {

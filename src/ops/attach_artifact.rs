@@ -7,7 +7,7 @@ use super::{
 use crate::state::State;
 use crate::state::artifact::{Artifact, DIRECTORY, Source, checked_name};
 use crate::state::event::Event;
-use crate::state::id::{AgentId, TaskId};
+use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::task::Task;
@@ -58,7 +58,7 @@ impl Operation for AttachArtifact {
         let task = state.known_task(&task)?;
         match task.artifacts.iter().find(|one| one.name == name) {
             None => limit::ARTIFACTS.check(task.artifacts.len() + 1)?,
-            Some(known) if !may_replace(known, task, state, call.actor.as_ref()) => {
+            Some(known) if !may_replace(known, task, state, call) => {
                 return Err(Refusal::ArtifactOfOther { task: task.id.clone(), name });
             }
             Some(_) => {}
@@ -119,8 +119,9 @@ impl Operation for AttachArtifact {
     }
 }
 
-fn may_replace(known: &Artifact, task: &Task, state: &State, actor: Option<&AgentId>) -> bool {
+fn may_replace(known: &Artifact, task: &Task, state: &State, call: &Call) -> bool {
+    let actor = call.actor.as_ref();
     let holds = task.open_attempt().is_some_and(|open| Some(&open.agent) == actor);
     let wrote = actor.is_some() && known.agent.as_ref() == actor;
-    holds || wrote || state.leads(actor, "replace it").is_ok()
+    holds || wrote || call.leads(state, "replace it").is_ok()
 }

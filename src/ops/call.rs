@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::archive::Fetched;
 use super::health_check::Vitals;
+use super::identity::Door;
 use super::principal::Principal;
 use super::reader::Reader;
 use crate::state::agent::Participant;
@@ -41,9 +42,12 @@ pub struct Call<'a> {
     /// What an agent that registers without an id is called, before its number; `None` where
     /// nothing tells its client.
     pub nickname: Option<&'a str>,
+    pub door: &'a Door,
+    /// What an agent's session is called where none of its agents acts.
+    pub session: Option<&'a str>,
     /// The bearer of the token that let the caller in; `None` if the caller is the board's owner.
     pub principal: Option<&'a Principal>,
-    /// The name of the board's owner, as far as the caller gives it.
+    /// The name of the person whose process calls, as far as it is known.
     pub person: Option<&'a str>,
     /// True if the caller may be on another machine.
     pub remote: bool,
@@ -94,6 +98,8 @@ impl<'a> Call<'a> {
             default_agent: &DefaultAgent::None,
             started_as: &DefaultAgent::None,
             nickname: None,
+            door: &Door::Person,
+            session: None,
             principal: None,
             person: None,
             remote: false,
@@ -114,6 +120,22 @@ impl Call<'_> {
     /// The acting agent, for operations that need one.
     pub fn agent(&self) -> Result<&AgentId, Refusal> {
         self.actor.as_ref().ok_or(Refusal::AgentMissing)
+    }
+
+    /// Who decides: an agent, or nobody for the person, who leads. A session without an agent decides
+    /// nothing.
+    pub fn decider(&self) -> Result<Option<&AgentId>, Refusal> {
+        match (&self.actor, self.door) {
+            (None, Door::Agent(inside)) if self.principal.is_none() => {
+                Err(Refusal::NotThePerson { agent: None, mark: inside.mark.clone() })
+            }
+            (actor, _) => Ok(actor.as_ref()),
+        }
+    }
+
+    /// Checks that whoever calls leads.
+    pub fn leads(&self, state: &State, action: &'static str) -> Result<(), Refusal> {
+        state.leads(self.decider()?, action)
     }
 
     /// The `seq` of the event that retired a task, if its stub has left the state.

@@ -44,7 +44,7 @@ impl Operation for CancelTask {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "cancel a task")?;
+        call.leads(state, "cancel a task")?;
         let id = TaskId::checked(&params.task_id)?;
         let task = state.known_task(&id)?;
         let reason = input::checked_reason(params.reason.as_ref())?;

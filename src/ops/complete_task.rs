@@ -57,6 +57,10 @@ const NAMED: usize = 3;
 /// What an agent does whose result waits for a reviewer.
 const IN_REVIEW: &str = "it waits for review; you are free: claim the next with claim_task";
 
+/// What becomes of another result for an attempt that had one.
+const KEPT: &str = "another result was taken before; this one is kept with attempt";
+const FIRST: &str = "get_task shows both";
+
 impl Operation for CompleteTask {
     const NAME: &'static str = "complete_task";
     const DESCRIPTION: &'static str = "Finish your task with its result. Safe to repeat.";
@@ -92,7 +96,7 @@ impl Operation for CompleteTask {
         if state.run_status(&id).is_none()
             && state.has_ended(agent, &id, params.attempt, TaskStatus::Done)
         {
-            return Ok(Vec::new());
+            return again(params, state, call);
         }
         let result = result(params, call)?;
         let task = state.known_task(&id)?;
@@ -101,9 +105,17 @@ impl Operation for CompleteTask {
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let already = call.events == 0;
-        let warnings = if already { Vec::new() } else { warnings(params, state, call)? };
         let task = state.task(&TaskId::checked(&params.task_id)?);
+        let other = task.and_then(|task| task.attempts.last()).filter(|last| {
+            last.outcome == Some(Outcome::Done)
+                && last.late_result.as_deref().is_some_and(|late| is_same(params, late, call))
+        });
+        let already = call.events == 0 || other.is_some();
+        let warnings = match other {
+            Some(last) => vec![format!("{KEPT} {}; {FIRST}", last.number)],
+            None if already => Vec::new(),
+            None => warnings(params, state, call)?,
+        };
         let in_review = task.filter(|task| task.status == TaskStatus::Review);
         Ok(Reply {
             success: true,
@@ -113,6 +125,35 @@ impl Operation for CompleteTask {
             warning: Some(warnings.join("; ")).filter(|text| !text.is_empty()),
         })
     }
+}
+
+/// A completion of what is done or in review already. Another result than the one that was taken is
+/// kept with the attempt, so that nothing an agent says is lost.
+fn again(params: &Params, state: &State, call: &Call) -> Decision {
+    let task = state.task(&TaskId::checked(&params.task_id)?);
+    let Some((task, last)) = task.and_then(|task| Some((task, task.attempts.last()?))) else {
+        return Ok(Vec::new());
+    };
+    let is_known =
+        |known: Option<&Arc<TaskResult>>| known.is_some_and(|known| is_same(params, known, call));
+    if is_known(task.result.as_ref()) || is_known(last.late_result.as_ref()) {
+        return Ok(Vec::new());
+    }
+    let result = Arc::new(result(params, call)?);
+    Ok(vec![Event::LateResultKept { task: task.id.clone(), attempt: last.number, result }])
+}
+
+/// Whether the call says nothing else than this result, as it is kept.
+fn is_same(params: &Params, known: &TaskResult, call: &Call) -> bool {
+    let Ok(said) = result(params, call) else { return false };
+    let branch = params.branch.as_ref().and(said.branch.as_ref());
+    let commit = params.commit.as_ref().and(said.commit.as_ref());
+    said.output == known.output
+        && said.files_modified == known.files_modified
+        && said.files_created == known.files_created
+        && said.data == known.data
+        && branch.is_none_or(|branch| known.branch.as_ref() == Some(branch))
+        && commit.is_none_or(|commit| known.commit.as_ref() == Some(commit))
 }
 
 fn warnings(params: &Params, state: &State, call: &Call) -> Result<Vec<String>, Refusal> {

@@ -41,7 +41,7 @@ impl Operation for CreateSnapshot {
     }
 
     fn admit(params: &Params, state: &State, call: &Call) -> Result<(), Refusal> {
-        state.leads(call.actor.as_ref(), "take a snapshot")?;
+        call.leads(state, "take a snapshot")?;
         params.label.as_deref().map_or(Ok(()), |label| limit::SNAPSHOT_LABEL.check_text(label))
     }
 

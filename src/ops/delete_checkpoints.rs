@@ -49,7 +49,7 @@ impl Operation for DeleteCheckpoints {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "delete checkpoints")?;
+        call.leads(state, "delete checkpoints")?;
         let workflow = &state.known_workflow(&WorkflowId::checked(&params.workflow_id)?)?.id;
         // Strict clients fill in 0 for the arguments that they do not mean.
         let numbers: Vec<u64> = match (params.number, params.keep, params.all) {

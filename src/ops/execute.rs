@@ -424,10 +424,17 @@ impl Run<'_, '_> {
         agent.unwrap_or_else(|| self.nobody())
     }
 
-    /// The actor where no agent acts: the bearer of a token, or the board's owner.
+    /// The actor where no agent acts: the bearer of a token, an agent's session, or the board's
+    /// owner.
     fn nobody(&self) -> AgentId {
         let token = self.call.principal.map(|principal| principal.token.as_str());
-        token.or(self.call.person).map_or_else(|| AgentId::trusted(HUMAN), AgentId::of_person)
+        match (token, self.call.session) {
+            (None, Some(session)) => AgentId::trusted(session),
+            (token, _) => {
+                let name = token.or(self.call.person);
+                name.map_or_else(|| AgentId::trusted(HUMAN), AgentId::of_person)
+            }
+        }
     }
 
     /// The reply as its reader gets it: a model no more than it can read, no tool that it does not

@@ -33,7 +33,7 @@ impl Operation for ForgetAgent {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "forget an agent")?;
+        call.leads(state, "forget an agent")?;
         let agent = state.agent_called(&params.agent)?;
         let why_not = match agent.current_tasks.last() {
             Some(task) => {

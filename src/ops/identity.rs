@@ -14,17 +14,44 @@
 //!    names the process's other agents with what they hold. An agent that has lost its memory
 //!    registers again under its old name, which it finds there. Over HTTP the id is the lowest
 //!    `CLIENT-N` that no agent has. Otherwise an id is made up.
-//! 5. An id that acts through another living process is refused; `takeover` moves it.
+//! 5. An id that acts through another living process is refused; `takeover` moves it. A session that
+//!    is an agent acts as no other that lives elsewhere, whatever the call.
+//! 6. Who may decide as the person is said by the [`Door`] of the call.
 //!
 //! A repeated registration whose reply was lost leaves an idle slot, which is taken again after
 //! `lease_minutes`.
+
+use std::sync::Arc;
 
 use super::{AgentArgument, Call, DefaultAgent, Operation, Prepared, RegisterAgent};
 use crate::state::State;
 use crate::state::agent::Agent;
 use crate::state::guard::HUMAN;
-use crate::state::id::{AgentId, Chance};
+use crate::state::id::{AgentId, Chance, ParticipantId};
 use crate::state::refusal::{Candidate, Refusal};
+use crate::state::reserved::{is_reserved, reads_as};
+
+/// Who stands behind a call, by the door through which it comes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Door {
+    /// The page after a login, a token, a question that the client asked its user, the library, and
+    /// commands of a shell that no agent's client has started. Whoever names no agent is the
+    /// person.
+    #[default]
+    Person,
+    /// MCP over stdio, `--agent`, `CALLBOARD_AGENT`, and commands of a shell that an agent's client
+    /// has started. Nobody who comes through it is the person.
+    Agent(Inside),
+}
+
+/// What a command's surroundings say of the agent that it runs inside of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inside {
+    /// What shows that an agent's client has started the shell, for commands.
+    pub mark: Option<String>,
+    /// Processes of the session that act as agents, besides the calling one.
+    pub processes: Vec<ParticipantId>,
+}
 
 /// The agent that the call acts as, provided that the caller may act as it.
 pub(super) fn identify(
@@ -32,7 +59,13 @@ pub(super) fn identify(
     prepared: &dyn Prepared,
     call: &Call<'_>,
 ) -> Result<Option<AgentId>, Refusal> {
-    let Some(principal) = call.principal else { return actor(state, prepared, call) };
+    let Some(principal) = call.principal else {
+        let actor = actor(state, prepared, call)?;
+        return match call.door {
+            Door::Person => Ok(actor),
+            Door::Agent(inside) => inside.admit(state, prepared, call, actor),
+        };
+    };
     principal.check(prepared)?;
     let actor = match principal.own(prepared)? {
         Some(_)
@@ -46,6 +79,92 @@ pub(super) fn identify(
     };
     principal.admit(state, prepared, actor.as_ref())?;
     Ok(actor)
+}
+
+impl Door {
+    /// The agent of a session that has no other.
+    fn only_agent(&self, state: &State, call: &Call<'_>) -> Option<AgentId> {
+        let Self::Agent(inside) = self else { return None };
+        let mut own = inside.own(state, call);
+        own.next().filter(|_| own.next().is_none()).map(|agent| agent.id.clone())
+    }
+}
+
+/// Whether the id reads as the person whose board it is, or as the board.
+pub(super) fn reads_as_the_person(agent: &AgentId, call: &Call<'_>) -> bool {
+    let id = agent.as_str();
+    is_reserved(id) || call.person.is_some_and(|name| reads_as(id, name))
+}
+
+impl Inside {
+    /// The agent that acts, which is never the person, nor an agent that lives in another session.
+    /// A call that changes something without saying whose it is, is the session's only agent's.
+    fn admit(
+        &self,
+        state: &State,
+        prepared: &dyn Prepared,
+        call: &Call<'_>,
+        actor: Option<AgentId>,
+    ) -> Result<Option<AgentId>, Refusal> {
+        let Some(agent) = actor else {
+            let is_anybodys = prepared.annotations().read_only
+                || prepared.agent_argument() == AgentArgument::None;
+            if is_anybodys {
+                return Ok(None);
+            }
+            let own: Vec<_> = self.own(state, call).map(|agent| agent.id.clone()).collect();
+            return match own.as_slice() {
+                [] => Ok(None),
+                [only] => Ok(Some(only.clone())),
+                several => Err(which(state, several)),
+            };
+        };
+        if prepared.name() == RegisterAgent::NAME {
+            return Ok(Some(agent));
+        }
+        if agent.as_str() == HUMAN {
+            return Err(Refusal::NotThePerson { agent: Some(agent), mark: self.mark.clone() });
+        }
+        if state.agent(&agent).is_none() && reads_as_the_person(&agent, call) {
+            return Err(Refusal::ReservedId { agent });
+        }
+        self.refuse_of_another_session(&agent, state, call)?;
+        Ok(Some(agent))
+    }
+
+    fn is_ours(&self, agent: &Agent, call: &Call<'_>) -> bool {
+        is_ours(agent, call) || agent.present_through.iter().any(|one| self.processes.contains(one))
+    }
+
+    fn own<'s>(&self, state: &'s State, call: &Call<'_>) -> impl Iterator<Item = &'s Arc<Agent>> {
+        state.agents().filter(move |agent| self.is_ours(agent, call))
+    }
+
+    /// Refuses an agent that lives in another session, if this one is an agent.
+    fn refuse_of_another_session(
+        &self,
+        id: &AgentId,
+        state: &State,
+        call: &Call<'_>,
+    ) -> Result<(), Refusal> {
+        let elsewhere = state.agent(id).filter(|agent| !self.is_ours(agent, call));
+        let mut through = elsewhere.into_iter().flat_map(|agent| &agent.present_through);
+        let Some(process) = through.find_map(|one| state.participant(one)) else { return Ok(()) };
+        let started_as = match call.started_as {
+            DefaultAgent::Named(own) => Some(own.clone()),
+            _ => None,
+        };
+        let own = self.own(state, call).map(|agent| agent.id.clone()).next().or(started_as);
+        match own.filter(|own| own != id) {
+            None => Ok(()),
+            Some(own) => Err(Refusal::OfAnotherSession {
+                agent: id.clone(),
+                pid: process.pid,
+                worktree: process.worktree.clone(),
+                own,
+            }),
+        }
+    }
 }
 
 fn actor(
@@ -103,7 +222,7 @@ fn author(
             let slot = free_slot(state, prefix, call);
             state.agent(&slot).filter(|agent| is_ours(agent, call))?.id.clone()
         }
-        DefaultAgent::None => return None,
+        DefaultAgent::None => call.door.only_agent(state, call)?,
     };
     Some(author).filter(|author| author.as_str() != HUMAN && !prepared.annotations().read_only)
 }

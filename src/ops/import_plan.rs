@@ -224,7 +224,7 @@ impl Operation for ImportPlan {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "import a plan")?;
+        call.leads(state, "import a plan")?;
         let import = params.import(state)?;
         let plan = &*params.plan(state, &import)?;
         check_version(params, state, &import)?;

@@ -158,6 +158,7 @@ pub use handoff::Handoff;
 pub use health_check::{HealthCheck, Vitals};
 pub use heartbeat::Heartbeat;
 pub use held::{Held, Lost};
+pub use identity::{Door, Inside};
 pub use import_plan::ImportPlan;
 pub use init_coordination::InitCoordination;
 pub use input::{Success, TaskInput};

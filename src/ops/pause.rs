@@ -39,7 +39,7 @@ impl Operation for PauseBoard {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "pause the board")?;
+        call.leads(state, "pause the board")?;
         let reason = input::checked_reason(params.reason.as_ref())?;
         if !params.agents.is_empty() {
             return of_agents(&params.agents, reason, state);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::claim_task::shortened;
 use super::held::{Held, Lost, held, lost};
-use super::identity::{is_ours, newcomers_slot};
+use super::identity::{is_ours, newcomers_slot, reads_as_the_person};
 use super::{
     AgentArgument, Annotations, AskGit, Call, Checkout, Decision, DefaultAgent, Operation,
     REPEATABLE, Toolset, input,
@@ -20,7 +20,6 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::inbox::Address;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::reserved::is_reserved;
 use crate::state::time::Timestamp;
 
 pub struct RegisterAgent;
@@ -324,7 +323,7 @@ fn reserved(agent: &AgentId) -> Refusal {
 pub fn room_for(agent: &AgentId, state: &State, call: &Call) -> Result<Option<Event>, Refusal> {
     let is_new = agent.as_str() != HUMAN && state.agent(agent).is_none();
     match Address::checked(agent.as_str()) {
-        Ok(Address::Agent(_)) if is_new && is_reserved(agent.as_str()) => Err(reserved(agent)),
+        Ok(Address::Agent(_)) if is_new && reads_as_the_person(agent, call) => Err(reserved(agent)),
         Ok(Address::Agent(_) | Address::Human) => state.room_for_agent(agent, call.now),
         _ => Err(Refusal::AddressAsId),
     }

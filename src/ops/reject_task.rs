@@ -47,7 +47,7 @@ impl Operation for RejectTask {
             return Ok(Vec::new());
         }
         check_in_review(task, params.attempt, "rejected", state)?;
-        state.may_review(task, call.actor.as_ref(), false, call.policy)?;
+        state.may_review(task, call.decider()?, false, call.policy)?;
         Ok(vec![Event::Reviewed { task: id, approved: false, comment: Some(reason) }])
     }
 

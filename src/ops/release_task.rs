@@ -46,7 +46,7 @@ impl Operation for ReleaseTask {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let task = TaskId::checked(&params.task_id)?;
-        if state.leads(call.actor.as_ref(), "release another's task").is_ok() {
+        if call.leads(state, "release another's task").is_ok() {
             let held = state.known_task(&task)?;
             let open = held.open_attempt().ok_or_else(|| not_held(held))?;
             state.own_attempt(&open.agent, &task, params.attempt)?;

@@ -43,7 +43,7 @@ impl Operation for RemovePlan {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "remove a plan")?;
+        call.leads(state, "remove a plan")?;
         Ok(vec![state.without_plan(state.plan_named(&params.plan)?)])
     }
 

@@ -59,7 +59,7 @@ impl Operation for ResetTasks {
     }
 
     fn admit(params: &Params, state: &State, call: &Call) -> Result<(), Refusal> {
-        state.leads(call.actor.as_ref(), "reset tasks")?;
+        call.leads(state, "reset tasks")?;
         meant(params, state).map(drop)
     }
 
@@ -68,7 +68,7 @@ impl Operation for ResetTasks {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "reset tasks")?;
+        call.leads(state, "reset tasks")?;
         let meant = meant(params, state)?;
         let touched = meant
             .into_iter()

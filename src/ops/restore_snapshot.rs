@@ -54,7 +54,7 @@ impl Operation for RestoreSnapshot {
     }
 
     fn admit(params: &Params, state: &State, call: &Call) -> Result<(), Refusal> {
-        state.leads(call.actor.as_ref(), "restore the board")?;
+        call.leads(state, "restore the board")?;
         match (params.snapshot.as_deref(), params.seq) {
             (Some("latest"), None) | (None, Some(_)) => Ok(()),
             (Some(name), None) => SnapshotName::checked(name).map(drop),
@@ -81,7 +81,7 @@ impl Operation for RestoreSnapshot {
     }
 
     fn decide(_: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "restore the board")?;
+        call.leads(state, "restore the board")?;
         let Fetched::Earlier { document, snapshot, .. } = call.fetched else {
             return Err(Refusal::NoSnapshot.into());
         };

@@ -34,7 +34,7 @@ impl Operation for ResumeBoard {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "resume the board")?;
+        call.leads(state, "resume the board")?;
         if !params.agents.is_empty() {
             let known = known(&params.agents, state)?.into_iter();
             let agents: Vec<_> = known

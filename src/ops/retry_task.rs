@@ -45,7 +45,7 @@ impl Operation for RetryTask {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "retry a task")?;
+        call.leads(state, "retry a task")?;
         let id = match input::task_or_scope(
             params.task_id.as_deref(),
             params.scope.as_deref(),

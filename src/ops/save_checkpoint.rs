@@ -126,7 +126,10 @@ impl Operation for SaveCheckpoint {
         }
         let room = match known {
             Some(known) => {
-                state.may_bound(call.actor.as_ref(), known.budget, budget)?;
+                // An agent's budget is not its own to grant.
+                if known.budget.is_raised_by(budget) {
+                    call.leads(state, "raise a budget")?;
+                }
                 None
             }
             None => state.room_for_workflow(call.policy, call.now)?,

@@ -45,7 +45,7 @@ impl Operation for StopAgent {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "stop an agent")?;
+        call.leads(state, "stop an agent")?;
         let agent = state.agent_called(&params.agent)?;
         let reason = input::checked_reason(params.reason.as_ref())?;
         let held = || agent.current_tasks.iter().filter_map(|id| state.task(id));

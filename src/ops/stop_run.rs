@@ -58,7 +58,7 @@ impl Operation for StopRun {
         let reason = input::checked_reason(params.reason.as_ref())?;
         let mut events = Vec::new();
         for task in tasks {
-            state.commands(call.actor.as_ref(), task, "stop it")?;
+            state.commands(call.decider()?, task, "stop it")?;
             events.extend(stop(task, reason.as_ref()));
         }
         Ok(events)

@@ -51,7 +51,7 @@ impl Operation for Undo {
     }
 
     fn admit(_: &Params, state: &State, call: &Call) -> Result<(), Refusal> {
-        state.leads(call.actor.as_ref(), "undo a command")
+        call.leads(state, "undo a command")
     }
 
     fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
@@ -59,7 +59,7 @@ impl Operation for Undo {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        state.leads(call.actor.as_ref(), "undo a command")?;
+        call.leads(state, "undo a command")?;
         let command = fetched(call)?;
         let undoing = command.undoing(state, call.now);
         if undoing.events.is_empty() {

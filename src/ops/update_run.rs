@@ -43,7 +43,7 @@ impl Operation for UpdateRun {
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let id = TaskId::checked(&params.run_id)?;
         let (task, _) = state.known_run(&id)?;
-        state.commands(call.actor.as_ref(), task, "change it")?;
+        state.commands(call.decider()?, task, "change it")?;
         let status = RunStatus::of(task);
         if status != RunStatus::Pending {
             let next = "only a pending run can be; stop it and create another";

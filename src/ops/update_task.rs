@@ -81,7 +81,7 @@ impl Operation for UpdateTask {
         params.check_changes()?;
         let id = TaskId::checked(&params.task_id)?;
         let task = state.known_task(&id)?;
-        if state.leads(call.actor.as_ref(), "change another's task").is_err() {
+        if call.leads(state, "change another's task").is_err() {
             state.own_attempt(call.agent()?, &id, None)?;
         }
         check_unfinished(task)?;
@@ -117,7 +117,7 @@ fn check_review(params: &Params, task: &Task, state: &State, call: &Call) -> Res
     if needed == Review::None || params.review.is_none_or(|given| given == needed) {
         return Ok(());
     }
-    state.leads(call.actor.as_ref(), "change a task's review")
+    call.leads(state, "change a task's review")
 }
 
 pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {

@@ -43,6 +43,7 @@ impl Snapshot {
         caller: &Caller,
     ) -> Result<Value, CallError> {
         let default_agent = caller.default_agent();
+        let door = caller.door();
         let vitals = Vitals::since(self.started_at);
         let history = Past { dir: self.dir, head: self.state.seq(), journal: OnceCell::new() };
         let call = Call {
@@ -50,6 +51,7 @@ impl Snapshot {
             place: &caller.place,
             default_agent: &default_agent,
             started_as: &default_agent,
+            door: &door,
             principal: caller.principal.as_deref(),
             person: caller.person.as_deref(),
             remote: caller.remote,

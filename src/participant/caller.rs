@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::nickname;
 use super::rate::Rate;
-use crate::ops::{DefaultAgent, Principal, Reader};
-use crate::state::id::AgentId;
+use crate::ops::{DefaultAgent, Door, Inside, Principal, Reader};
+use crate::state::id::{AgentId, HUMAN};
 use crate::state::task::Place;
 
 /// On whose behalf a call is made.
@@ -17,7 +17,8 @@ pub struct Caller {
     /// The name that the client gives itself.
     pub client: Option<String>,
     pub agent: AgentChoice,
-    /// The name of the person who calls, where the caller is one.
+    pub door: Door,
+    /// The name of the person whose process calls.
     pub person: Option<Arc<str>>,
     pub place: Place,
     /// The caller's directory on this machine, from which its place is read anew; none if `place`
@@ -65,6 +66,24 @@ impl Caller {
             AgentChoice::Named(agent) => DefaultAgent::Named(agent.clone()),
             AgentChoice::Auto => DefaultAgent::Auto { prefix: self.prefix() },
         }
+    }
+
+    /// The door through which the call comes: whoever calls as a certain agent is no person.
+    pub(super) fn door(&self) -> Door {
+        let is_an_agents = match &self.agent {
+            AgentChoice::Named(agent) => agent.as_str() != HUMAN,
+            AgentChoice::Auto => true,
+            AgentChoice::None => false,
+        };
+        match &self.door {
+            Door::Person if is_an_agents => Door::Agent(Inside::default()),
+            door => door.clone(),
+        }
+    }
+
+    /// What an agent's session is called where none of its agents acts.
+    pub(super) fn session(&self, door: &Door) -> Option<String> {
+        matches!(door, Door::Agent(_)).then(|| self.prefix())
     }
 
     /// Notes which client calls.

@@ -44,6 +44,8 @@ pub const CALLER: &str = "callboard-caller";
 /// Header with the name of the person who calls. Not part of [`CALLER`], because older servers
 /// refuse fields there that they do not know.
 pub const PERSON: &str = "callboard-person";
+/// Header of a command that runs inside an agent and knows no name for it: what shows that.
+pub const INSIDE: &str = "callboard-inside";
 /// Longer than the longest wait, plus the time that a server may need for the lock and the disk.
 const TIMEOUT: Duration = Duration::from_secs(limit::WAIT.max as u64 + 25);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -265,6 +267,15 @@ impl ClientError {
     }
 }
 
+/// On whose behalf a client calls.
+#[derive(Clone, Copy, Default)]
+pub struct Who<'a> {
+    pub agent: Option<&'a str>,
+    pub person: Option<&'a str>,
+    /// What shows that it runs inside an agent.
+    pub mark: Option<&'a str>,
+}
+
 /// A server's board, and on whose behalf it is called.
 #[derive(Clone)]
 pub struct Client {
@@ -278,16 +289,18 @@ impl Client {
     pub fn new(
         address: Address,
         token: Option<Token>,
-        (agent, person): (&str, Option<&str>),
+        who: Who<'_>,
         place: &Place,
     ) -> Result<Self, ClientError> {
         let mut headers = HeaderMap::new();
         if let Some(Token(value)) = token {
             headers.insert(AUTHORIZATION, value);
         }
-        headers.insert(CALLER, caller(agent, place));
-        if let Some(name) = person.and_then(|name| HeaderValue::from_str(name).ok()) {
-            headers.insert(PERSON, name);
+        headers.insert(CALLER, caller(who.agent, place));
+        for (header, text) in [(PERSON, who.person), (INSIDE, who.mark)] {
+            if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
+                headers.insert(header, value);
+            }
         }
         let http = HttpClientBuilder::default()
             .set_headers(headers.clone())
@@ -476,13 +489,16 @@ fn root_cause(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String
 }
 
 /// The value of the caller header, escaped because headers are ASCII and paths need not be.
-fn caller(agent: &str, place: &Place) -> HeaderValue {
-    let mut fields = json!({"agent": agent});
-    for (name, value) in
-        [("worktree", &place.worktree), ("branch", &place.branch), ("head", &place.head)]
-    {
+fn caller(agent: Option<&str>, place: &Place) -> HeaderValue {
+    let mut fields = json!({});
+    for (name, value) in [
+        ("agent", agent),
+        ("worktree", place.worktree.as_deref()),
+        ("branch", place.branch.as_deref()),
+        ("head", place.head.as_deref()),
+    ] {
         if let Some(value) = value {
-            fields[name] = Value::from(value.as_str());
+            fields[name] = Value::from(value);
         }
     }
     let mut ascii = String::new();
@@ -571,7 +587,7 @@ mod tests {
             branch: None,
             head: Some("abc".to_owned()),
         };
-        let header = caller("ada", &place);
+        let header = caller(Some("ada"), &place);
         let text = header.to_str().expect("ASCII");
         let read: Value = serde_json::from_str(text).expect("JSON");
         assert_eq!(read, json!({"agent": "ada", "worktree": "/wörk/日本\u{7f}\n", "head": "abc"}));

@@ -170,16 +170,6 @@ impl State {
         self.progress.numbers.get(workflow)?.get(&number).map(|(place, _)| place)
     }
 
-    /// Lets only leaders raise a bound that is set: an agent's budget is not its own to grant.
-    pub fn may_bound(
-        &self,
-        actor: Option<&AgentId>,
-        old: Budget,
-        new: Budget,
-    ) -> Result<(), Refusal> {
-        if old.is_raised_by(new) { self.leads(actor, "raise a budget") } else { Ok(()) }
-    }
-
     /// True if `agent` may work for `workflow`. An agent of a workflow with a budget stays with it,
     /// because in another it could spend without end; leaders may change.
     pub fn may_join(&self, agent: &AgentId, workflow: &WorkflowId) -> bool {

@@ -129,6 +129,25 @@ pub enum Refusal {
     },
     #[error("whose call is this? give agent_id; register_agent makes one up if you have none")]
     AgentMissing,
+    #[error("{}", not_the_person(agent.as_ref(), mark.as_deref()))]
+    NotThePerson {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mark: Option<String>,
+    },
+    #[error(
+        "agent `{agent}` works in process {pid}{}, and this session is `{own}`: give agent_id `{own}`, \
+         or register_agent with takeover: true if that process is yours and obsolete",
+        in_worktree(worktree)
+    )]
+    OfAnotherSession {
+        agent: AgentId,
+        pid: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        worktree: Option<String>,
+        own: AgentId,
+    },
     #[error(
         "several agents act through this process: {}; give agent_id, the one that your \
          register_agent answered",
@@ -768,6 +787,22 @@ fn tasks_text(tasks: &[TaskId]) -> String {
     let named: Vec<_> = tasks.iter().take(5).map(|task| format!("`{task}`")).collect();
     let more = tasks.len().saturating_sub(5);
     if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) }
+}
+
+fn not_the_person(agent: Option<&AgentId>, mark: Option<&str>) -> String {
+    let who = match (agent, mark) {
+        (Some(agent), _) => {
+            format!("`{agent}` is the person whose board it is, and agents never act as the person")
+        }
+        (None, None) => "an agent's session decides nothing as nobody".to_owned(),
+        (None, Some(mark)) => {
+            format!("{mark}, so this shell is an agent's, and only the person or a leader decides")
+        }
+    };
+    format!(
+        "{who}: give your own agent_id, after register_agent; the person decides on the page or in a \
+         terminal of their own"
+    )
 }
 
 fn in_worktree(worktree: &Option<String>) -> String {

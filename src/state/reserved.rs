@@ -4,7 +4,20 @@
 
 use super::guard::HUMAN;
 
-pub const RESERVED: [&str; 7] = [HUMAN, "person", "owner", "auto", "system", "callboard", "board"];
+pub const RESERVED: [&str; 12] = [
+    HUMAN,
+    "person",
+    "theperson",
+    "owner",
+    "me",
+    "you",
+    "user",
+    "admin",
+    "auto",
+    "system",
+    "callboard",
+    "board",
+];
 
 /// Whether the id reads as one of the reserved names: in other letters, with punctuation or a
 /// number, or with characters that look like those of the name.
@@ -13,6 +26,11 @@ pub fn is_reserved(id: &str) -> bool {
     let unnumbered = plain.trim_end_matches(|c: char| c.is_ascii_digit());
     let read = [skeleton(id), skeleton(unnumbered)];
     RESERVED.iter().any(|name| read.contains(&skeleton(name)))
+}
+
+/// Whether the id reads as the name of a person.
+pub fn reads_as(id: &str, name: &str) -> bool {
+    skeleton(id) == skeleton(name)
 }
 
 /// The letters as a reader takes them, the same for all that look alike.

@@ -1,5 +1,6 @@
 //! Access: who may do what, what is kept secret, and what others can tamper with.
 
+mod decides;
 mod files;
 mod guard;
 mod privacy;

@@ -135,7 +135,7 @@ fn priority_changed_by_hand_is_taken_over_with_two_processes_running() {
 #[test]
 fn every_field_that_a_person_may_change_is_taken_over_in_one_event() {
     let (board, mut client) = tasks(3);
-    client.ok("update_task", json!({"task_id": "task-2", "title": "old title"}));
+    client.lead("update_task", json!({"task_id": "task-2", "title": "old title"}));
     edit(&board, |document| {
         document["goal"] = json!("another goal");
         document["master_plan"] = json!("another plan");
@@ -179,7 +179,7 @@ fn every_field_that_a_person_may_change_is_taken_over_in_one_event() {
 #[test]
 fn dependencies_may_be_turned_around_in_one_edit() {
     let (board, mut client) = tasks(2);
-    client.ok("update_task", json!({"task_id": "task-1", "dependencies": ["task-2"]}));
+    client.lead("update_task", json!({"task_id": "task-1", "dependencies": ["task-2"]}));
     edit(&board, |document| {
         task(document, "task-1")["dependencies"] = json!([]);
         task(document, "task-2")["dependencies"] = json!(["task-1"]);
@@ -248,7 +248,7 @@ fn old_copy_undoes_nothing_that_happened_since() {
     client.ok("claim_task", json!({"agent_id": "worker", "task_id": "task-1"}));
     client
         .ok("complete_task", json!({"agent_id": "worker", "task_id": "task-1", "output": "done"}));
-    client.ok("update_task", json!({"task_id": "task-2", "priority": 7}));
+    client.lead("update_task", json!({"task_id": "task-2", "priority": 7}));
     client.ok("create_task", json!({"description": "later", "id": "task-4"}));
     task(&mut old, "task-3")["priority"] = json!(2);
     save_by_rename(&board, &text(&old));
@@ -292,7 +292,7 @@ fn what_only_operations_may_change_is_rejected_whole_with_the_reason_beside() {
     let (board, mut client) = tasks(4);
     client.register("worker");
     client.ok("claim_task", json!({"agent_id": "worker", "task_id": "task-4"}));
-    client.ok("update_task", json!({"task_id": "task-2", "dependencies": ["task-1"]}));
+    client.lead("update_task", json!({"task_id": "task-2", "dependencies": ["task-1"]}));
     type Change = fn(&mut Value);
     let cases: [(&str, Change); 14] = [
         ("dependencies: these dependencies form a cycle", |all| {
@@ -609,6 +609,8 @@ fn write_all_the_time(
     stop: &AtomicBool,
 ) -> Vec<(String, String)> {
     let mut acknowledged = Vec::new();
+    let leader = json!({"agent_id": format!("leader-{writer}"), "role": "leader"});
+    client.ok("register_agent", leader);
     for round in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;

@@ -13,6 +13,8 @@ const LAUNCHERS: [&str; 16] = [
 ];
 /// Longest chain of launchers; a longer one is not followed.
 const LONGEST_CHAIN: usize = 16;
+/// Most processes above another that are looked at.
+const MOST_ABOVE: usize = 64;
 /// Programs that adopt orphaned processes, so they are nobody's host. The same is true of process
 /// 1, whatever it is.
 const FOSTERERS: [&str; 4] = ["systemd", "init", "launchd", "tini"];
@@ -32,7 +34,7 @@ impl Process {
 }
 
 /// The processes that are visible from here.
-pub(super) struct Processes(Source);
+pub(in crate::cli) struct Processes(Source);
 
 enum Source {
     /// Linux: each process is read from /proc when needed.
@@ -41,7 +43,7 @@ enum Source {
 }
 
 impl Processes {
-    pub(super) fn look() -> Self {
+    pub(in crate::cli) fn look() -> Self {
         if Path::new("/proc/self/stat").exists() {
             return Self(Source::Proc);
         }
@@ -54,7 +56,7 @@ impl Processes {
 
     /// The nearest process above `pid` that is no launcher. None if it is not visible, or there is
     /// none.
-    pub(super) fn host_of(&self, pid: u32) -> Option<u32> {
+    pub(in crate::cli) fn host_of(&self, pid: u32) -> Option<u32> {
         let mut host = self.get(pid)?.parent;
         for _ in 0..LONGEST_CHAIN {
             if host <= FIRST_PROCESS {
@@ -70,6 +72,16 @@ impl Processes {
             host = process.parent;
         }
         None
+    }
+
+    /// The processes above `pid`, the nearest first.
+    pub(in crate::cli) fn above(&self, pid: u32) -> Vec<u32> {
+        let parent = |pid: &u32| Some(self.get(*pid)?.parent).filter(|one| *one > FIRST_PROCESS);
+        std::iter::successors(parent(&pid), parent).take(MOST_ABOVE).collect()
+    }
+
+    pub(in crate::cli) fn is_one_of(&self, pid: u32, names: &[&str]) -> bool {
+        self.get(pid).is_some_and(|process| process.is_one_of(names))
     }
 
     /// The terminal of the process or, since clients start hooks without one, of its host: `pts/3`.

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::inside::AGENT_VARIABLE;
 use super::super::wording::in_shell;
 use super::super::{AUTO, Session};
 use super::host::Processes;
@@ -25,8 +26,6 @@ use crate::state::task::Task;
 use crate::statefile::{self, Found};
 use crate::worktree::Worktree;
 
-/// Environment variable that names the agent, set by whoever starts a client as a certain agent.
-const AGENT_VARIABLE: &str = "CALLBOARD_AGENT";
 /// Environment variable with the directory in which the session was started, wherever it works now.
 /// Gemini CLI sets it, too.
 const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
@@ -49,7 +48,7 @@ pub(crate) enum Tasks {
 }
 
 impl Tasks {
-    fn state(self, dir: &Path) -> Result<State, BoardError> {
+    pub(crate) fn state(self, dir: &Path) -> Result<State, BoardError> {
         if self == Self::Held
             && let Ok(Some(document)) = statefile::load_held(dir, &left_of(dir))
         {

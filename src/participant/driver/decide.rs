@@ -201,6 +201,8 @@ impl Driver {
     ) -> T {
         let started_as = call.caller.default_agent();
         let nickname = call.caller.newcomer();
+        let door = call.caller.door();
+        let session = call.caller.session(&door);
         let seed = self.chance.draw();
         let unshown = self.commit.trouble();
         let others = view.troubles().into_iter();
@@ -227,6 +229,8 @@ impl Driver {
             default_agent: &default_agent,
             started_as: &started_as,
             nickname: nickname.as_deref(),
+            door: &door,
+            session: session.as_deref(),
             principal: call.caller.principal.as_deref(),
             person: call.caller.person.as_deref(),
             remote: call.caller.remote,

@@ -273,7 +273,7 @@ fn no_text_that_an_operation_takes_brings_a_secret_to_the_disk() {
         json!({"goal": secret(), "master_plan": format!("use {}", secret())}),
     );
     assert_eq!(reply["redacted"], 2);
-    client.register("w1");
+    client.ok("register_agent", json!({"agent_id": "w1", "role": "leader"}));
     let context = json!({"description": secret(), "hints": secret(), "title": secret(), "context_files": [secret()], "id": "t1", "tags": [secret()]});
     assert_eq!(client.ok("create_task", context)["redacted"], 5);
     client.ok(

@@ -81,7 +81,7 @@ fn messages_and_descriptions_repeat_nothing_that_others_wrote() {
         "demands": {"capabilities": [ORDER], "tags": [ORDER]}});
     client.ok("create_task", demanding);
     client.ok("init_coordination", json!({"goal": ORDER, "master_plan": ORDER}));
-    client.register("w1");
+    client.ok("register_agent", json!({"agent_id": "w1", "role": "leader"}));
     let empty = client.ok("claim_task", json!({"agent_id": "w1"}));
     for field in ["message", "next"] {
         assert!(!empty[field].as_str().unwrap().contains(ORDER), "{empty}");

@@ -21,6 +21,10 @@ fn a_call_that_waits_for_a_task_by_its_number_or_title_hears_of_it() {
         // The same process has looked at the call before when it answers this one.
         client.ok("get_status", json!({}));
         let mut another = board.mcp();
+        another.ok(
+            "register_agent",
+            json!({"agent_id": format!("boss-{priority}"), "role": "leader"}),
+        );
         another.ok("update_task", json!({"task_id": "other", "priority": priority}));
         another.ok("update_task", json!({"task_id": "lexer", "priority": priority}));
         let events = client.reply(wait).expect("an answer").ok();

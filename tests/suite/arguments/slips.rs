@@ -269,7 +269,7 @@ fn an_agent_id_that_an_operation_does_not_have_neither_acts_nor_renews() {
     let mut client = board.mcp();
     client.register("w");
     client.ok("create_task", json!({"description": "d", "deps": [], "agent_id": "w"}));
-    assert_eq!(board.events().last().unwrap().actor.as_ref().unwrap().as_str(), "human");
+    assert_eq!(board.events().last().unwrap().actor.as_ref().unwrap().as_str(), "w");
     let (before, heard) =
         (board.document()["seq"].clone(), board.document()["agents"]["w"].clone());
     client.ok("get_status", json!({"agent_id": "w"}));
@@ -334,6 +334,7 @@ fn programs_are_understood_as_models_are_but_fill_in_nothing() {
 fn zero_and_false_count_where_they_mean_something() {
     let board = Board::new();
     let mut client = board.mcp();
+    client.ok("register_agent", json!({"agent_id": "w", "role": "leader"}));
     for id in ["a", "b"] {
         client.ok("create_task", json!({"id": id, "description": "d"}));
     }
@@ -368,7 +369,6 @@ fn zero_and_false_count_where_they_mean_something() {
     );
     let all = json!({"workflow_id": "flow", "number": 0, "keep": 0, "all": true});
     assert_eq!(client.ok("delete_checkpoints", all)["removed"], true);
-    client.register("w");
     client.ok("claim_task", json!({"agent_id": "w", "task_id": "a"}));
     let failed = client.ok(
         "fail_task",

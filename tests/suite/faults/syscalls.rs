@@ -55,7 +55,7 @@ fn script() -> Vec<(&'static str, Value)> {
     let mut calls = vec![
         ("init_coordination", json!({"goal": "survive", "replace_goal": true})),
         ("register_agent", json!({"agent_id": "a", "role": "worker", "max_concurrent": 9})),
-        ("register_agent", json!({"agent_id": "b", "role": "worker", "max_concurrent": 9})),
+        ("register_agent", json!({"agent_id": "b", "role": "leader", "max_concurrent": 9})),
     ];
     calls.extend(
         (0..10).map(|task| ("create_task", json!({"id": format!("t{task}"), "description": "d"}))),
@@ -80,10 +80,10 @@ fn script() -> Vec<(&'static str, Value)> {
         json!({"agent_id": "a", "task_id": "t7", "error": "e", "retryable": false}),
     ));
     calls.push(("claim_task", json!({"agent_id": "a", "task_id": "t8"})));
-    calls.push(("cancel_task", json!({"task_id": "t9", "reason": "r"})));
-    calls.push(("update_task", json!({"task_id": "t8", "priority": 1})));
-    calls.push(("pause", json!({})));
-    calls.push(("resume", json!({})));
+    calls.push(("cancel_task", json!({"agent_id": "b", "task_id": "t9", "reason": "r"})));
+    calls.push(("update_task", json!({"agent_id": "b", "task_id": "t8", "priority": 1})));
+    calls.push(("pause", json!({"agent_id": "b"})));
+    calls.push(("resume", json!({"agent_id": "b"})));
     calls
 }
 
