@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::checklist::Ids;
 use super::graph::{Placed, by_id, circle, fault, is_above, placed, too_deep};
 use super::report::{Fault, Note, Report};
-use super::status::{self, WORD};
+use super::status::{self, MADE, WORD};
 use crate::plan::Node;
 use crate::plan::board::Board;
 use crate::state::limit;
@@ -50,15 +50,17 @@ impl Read {
         }
         self.tell_twins_apart();
         let aside = self.dependencies_aside();
-        let words = self.words_to_keep(word);
+        let words = self.words_and_what_they_made(word);
         let mut number = 0;
         each(&mut self.items, &mut |node| {
             if let Some(ids) = aside.get(&number) {
                 node.depends.retain(|id| !ids.contains(id));
                 node.metadata.insert(DEPENDS.to_owned(), json!(ids));
             }
-            if !words[number] {
-                node.metadata.remove(WORD);
+            match words[number] {
+                None => _ = node.metadata.remove(WORD),
+                Some(Some(made)) => _ = node.metadata.insert(MADE.to_owned(), made.as_str().into()),
+                Some(None) => {}
             }
             name(node, &mut self.report);
             fit(node, &mut self.report);
@@ -114,13 +116,19 @@ impl Read {
         aside
     }
 
-    /// Whether the word of each item's status says more than the board's status will.
-    fn words_to_keep(&self, word: fn(TaskStatus) -> &'static str) -> Vec<bool> {
+    /// For each item whose word says more than the board's status will, the status that the board
+    /// gives it, if that is not what the word stands for.
+    fn words_and_what_they_made(
+        &self,
+        word: fn(TaskStatus) -> &'static str,
+    ) -> Vec<Option<Option<TaskStatus>>> {
         let placed = placed(&self.items);
-        let settled = settled(&placed);
-        let kept = placed.iter().zip(settled);
-        kept.map(|(one, status)| one.node.metadata.get(WORD).is_some_and(|own| own != word(status)))
-            .collect()
+        let kept = |(one, made): (&Placed<'_>, TaskStatus)| {
+            let own = one.node.metadata.get(WORD)?.as_str().filter(|own| *own != word(made))?;
+            let said = status::becomes(status::stated(one.node.status.unwrap_or(own)));
+            Some(Some(made).filter(|made| *made != said))
+        };
+        placed.iter().zip(settled(&placed)).map(kept).collect()
     }
 
     /// The plan as JSON, with a line for each item, and the file and line that each comes from.

@@ -11,6 +11,9 @@ use crate::state::task::TaskStatus;
 /// Field of an item's metadata with the word that its file has for the status, while the board has
 /// none like it.
 pub(super) const WORD: &str = "status";
+/// Field of an item's metadata with the status that the import made of the word, where its parts or
+/// what it is a part of decide.
+pub(super) const MADE: &str = "status_here";
 /// Field of an item's metadata with a note for the next agent.
 pub(super) const NOTE: &str = "note";
 
@@ -19,6 +22,11 @@ pub(super) const OWN: &str = "callboard_status";
 
 /// What a plan says of what is open. Said of an item with parts, it makes it work of its own.
 pub(super) const OPEN: &str = "Planned";
+
+/// The status of this name.
+pub(super) fn named(name: &str) -> Option<TaskStatus> {
+    TaskStatus::ALL.into_iter().find(|status| status.as_str() == name)
+}
 
 /// Takes the board's own word for the status, as long as the file's is the one that an export wrote
 /// beside it.
@@ -29,9 +37,7 @@ pub(super) fn own(
     word: fn(TaskStatus) -> &'static str,
 ) {
     let own = own.as_ref().and_then(Value::as_str);
-    let status = TaskStatus::ALL
-        .into_iter()
-        .find(|status| Some(status.as_str()) == own && word(*status) == given);
+    let status = own.and_then(named).filter(|status| word(*status) == given);
     if let Some(status) = status {
         node.status = as_said(said(status));
         node.metadata.remove(WORD);
@@ -107,7 +113,7 @@ pub(super) fn settled(
     settled
 }
 
-fn becomes(stated: Stated) -> TaskStatus {
+pub(super) fn becomes(stated: Stated) -> TaskStatus {
     match stated {
         Stated::Open => TaskStatus::Available,
         Stated::Done => TaskStatus::Done,

@@ -8,7 +8,7 @@ use super::parts::PARENT;
 use super::priority::{self, PRIORITY};
 use super::reading::{DEPENDS, TITLE};
 use super::report::Report;
-use super::status::{self, WORD};
+use super::status::{self, MADE, WORD};
 use crate::state::agent::Agent;
 use crate::state::discovery::Discovery;
 use crate::state::hierarchy;
@@ -182,8 +182,8 @@ impl View {
         let mut metadata = context.map(|context| context.metadata.clone()).unwrap_or_default();
         let is_imported = self.source(number).is_some();
         metadata.retain(|name, _| {
-            let is_ours =
-                [WORD, TITLE, DEPENDS, PRIORITY, PARENT, status::NOTE].contains(&name.as_str());
+            let is_ours = [WORD, MADE, TITLE, DEPENDS, PRIORITY, PARENT, status::NOTE]
+                .contains(&name.as_str());
             let is_kept = !is_ours && !own.contains(&name.as_str());
             if !(is_kept || is_ours && is_imported) {
                 report.left_out(&format!("metadata.{name}"));
@@ -206,39 +206,30 @@ impl View {
         (on, aside)
     }
 
-    /// What a file of the format calls each task's status: the word that it had, while that stands
-    /// for the status that the task has. `read` says what a word stands for.
+    /// What a file of the format calls each task's status: the word that it had, while the task has
+    /// the status that the import made of it. `read` says what a word stands for.
     pub(crate) fn words(
         &self,
         format: &str,
         word: fn(TaskStatus) -> &'static str,
         read: &dyn Fn(usize, &str) -> Stated,
     ) -> Vec<Word> {
-        let kept = |number: usize| {
-            self.id_in(format, number).and_then(|_| self.kept(number, WORD)?.as_str())
+        let before = |number: usize| {
+            let before = self.id_in(format, number).and_then(|_| self.kept(number, WORD)?.as_str());
+            let made = self.kept(number, MADE).and_then(|made| status::named(made.as_str()?));
+            let made = |word: &&str| made.unwrap_or_else(|| status::becomes(read(number, word)));
+            before.filter(|word| made(word) == self.tasks[number].status)
         };
-        let of_board = |number: usize| status::said(self.tasks[number].status);
-        let all = 0..self.tasks.len();
-        let said: Vec<_> = all
-            .clone()
-            .map(|number| kept(number).map_or_else(|| of_board(number), |word| read(number, word)))
-            .collect();
-        let is_own = |number: usize| self.tasks[number].is_own_work();
-        let settled = status::settled(&said, &self.parents, &is_own);
-        let words = all.map(|number| {
-            let status = self.tasks[number].status;
-            let is_same =
-                settled[number] == if status.is_in_work() { TaskStatus::Available } else { status };
-            match kept(number).filter(|_| is_same && !status.is_in_work()) {
-                Some(before) => Word { word: before.to_owned(), own: None },
-                None => {
-                    let is_clear = read(number, word(status)) == of_board(number);
-                    let own = (!is_clear).then_some(status.as_str());
-                    Word { word: word(status).to_owned(), own }
-                }
+        let written = |(number, task): (usize, &Task)| match before(number) {
+            Some(before) => Word { word: before.to_owned(), own: None },
+            None => {
+                let word = word(task.status);
+                let is_clear = read(number, word) == status::said(task.status);
+                let own = (!is_clear).then_some(task.status.as_str());
+                Word { word: word.to_owned(), own }
             }
-        });
-        words.collect()
+        };
+        self.tasks.iter().enumerate().map(written).collect()
     }
 
     /// What a file of the format says for the task's priority.

@@ -11,24 +11,33 @@ static BOX: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(\\?\[)[^\[\]\\]*(\\?\])|[☐⬜🔲◻□❏❑☑✅✔✓☒🗹❌✗✘🚫⏳🔄🚧]\u{fe0f}?").ok()
 });
 
-/// Where the first box of `text` stands, and that box ticked or cleared.
-pub(super) fn set(text: &str, is_done: bool) -> Option<(Range<usize>, String)> {
+/// What stands in a box.
+pub(super) const DONE: char = 'x';
+pub(super) const OPEN: char = ' ';
+pub(super) const CANCELLED: char = '-';
+
+/// Where the first box of `text` stands, and that box with this in it.
+pub(super) fn set(text: &str, inside: char) -> Option<(Range<usize>, String)> {
     let found = BOX.as_ref()?.captures(text)?;
     let whole = found.get(0)?;
     let mark = match (found.get(1), found.get(2)) {
         (Some(open), Some(close)) => {
-            format!("{}{}{}", open.as_str(), if is_done { 'x' } else { ' ' }, close.as_str())
+            format!("{}{inside}{}", open.as_str(), close.as_str())
         }
-        _ => if is_done { "☑" } else { "☐" }.to_owned(),
+        _ => match inside {
+            DONE => "☑".to_owned(),
+            OPEN => "☐".to_owned(),
+            // There is no symbol for it.
+            other => format!("[{other}]"),
+        },
     };
     Some((whole.range(), mark))
 }
 
 /// A cell that says a status, saying another: `word`, where it has words.
-pub(super) fn cell(text: &str, is_done: bool, word: &str) -> String {
-    let Some((range, mark)) = set(text, is_done) else {
-        let empty = if is_done { "[x]" } else { "[ ]" };
-        return if text.is_empty() { empty } else { word }.to_owned();
+pub(super) fn cell(text: &str, inside: char, word: &str) -> String {
+    let Some((range, mark)) = set(text, inside) else {
+        return if text.is_empty() { format!("[{inside}]") } else { word.to_owned() };
     };
     if stated(&text[range.end..]).is_some() {
         format!("{mark} {word}")
@@ -52,15 +61,15 @@ mod tests {
             ("• ☐ ", "• ☑ ", "• ☐ "),
             ("☑\u{fe0f} ", "☑ ", "☐ "),
         ] {
-            for (is_done, expected) in [(true, done), (false, open)] {
-                let (range, mark) = set(text, is_done).unwrap();
+            for (inside, expected) in [(DONE, done), (OPEN, open)] {
+                let (range, mark) = set(text, inside).unwrap();
                 assert_eq!(
                     format!("{}{mark}{}", &text[..range.start], &text[range.end..]),
                     expected
                 );
             }
         }
-        assert_eq!(set("- ", true), None);
+        assert_eq!(set("- ", DONE), None);
     }
 
     #[test]
@@ -73,8 +82,17 @@ mod tests {
             ("❌ TODO", "☑ Complete", "☐ Planned"),
             ("[ ] Tag it", "[x] Tag it", "[ ] Tag it"),
         ] {
-            assert_eq!(cell(text, true, "Complete"), done);
-            assert_eq!(cell(text, false, "Planned"), open);
+            assert_eq!(cell(text, DONE, "Complete"), done);
+            assert_eq!(cell(text, OPEN, "Planned"), open);
+        }
+        for (text, off) in [
+            ("[x]", "[-]"),
+            ("☐", "[-]"),
+            ("", "[-]"),
+            ("Todo", "Cancelled"),
+            ("☐ Tag it", "[-] Tag it"),
+        ] {
+            assert_eq!(cell(text, CANCELLED, "Cancelled"), off);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::export::{self, Said, body, word};
 use super::front;
+use super::markdown::entry::Entry;
 use super::markdown::{Kind, Line, cells, columns, field, lines, opening};
 use super::{bom, files, list, parse, parse_with, path_and_title};
 use crate::state::State;
@@ -165,7 +166,8 @@ impl<'t> Writing<'_, 't> {
         let boxed = match self.columns.get(&item.line) {
             Some(columns) => Some(with_status(&raw, columns, task.status)),
             None => self.mark_end(item.line, &raw).and_then(|end| {
-                let (range, mark) = mark::set(&raw[..end], wanted == Stated::Done)?;
+                let inside = if wanted == Stated::Done { mark::DONE } else { mark::OPEN };
+                let (range, mark) = mark::set(&raw[..end], inside)?;
                 Some(format!("{}{mark}{}", &raw[..range.start], &raw[range.end..]))
             }),
         };
@@ -174,7 +176,9 @@ impl<'t> Writing<'_, 't> {
         let has_room = !matches!(self.lines.get(&item.line)?.kind, Kind::Row { .. });
         let is_said =
             boxed.is_some() && (matches!(wanted, Stated::Open | Stated::Done) || !has_room);
-        if has_field || !is_said && !is_parent && wanted != Stated::Open {
+        // What is struck out or called off is open without a word; below `Done`, it needs one.
+        let needs_word = wanted != Stated::Open || item.status == Stated::Done;
+        if has_field || !is_said && !is_parent && needs_word {
             changed.insert("status".to_owned(), word(task.status).to_owned());
         }
         Some(Some(boxed.unwrap_or(raw)))
@@ -192,6 +196,14 @@ impl<'t> Writing<'_, 't> {
         let own = format!("{prefix}{path}{}", one_line(task.headline()));
         let mut changed = BTreeMap::new();
         let own = self.status(number, task, Some(own), &mut changed)?;
+        let is_boxed = match &self.lines.get(&item.line)?.kind {
+            Kind::Heading { mark, .. } | Kind::Entry(Entry { mark, .. }) => mark.is_some(),
+            _ => true,
+        };
+        if item.is_own && !is_boxed {
+            // The lines that made it work of its own are left out.
+            changed.entry("status".to_owned()).or_insert_with(|| word(task.status).to_owned());
+        }
         let head = self.head(item)?;
         let is_below = |line: &usize| *line != head && !self.own.contains(line);
         let below: Vec<usize> = item.lines.iter().copied().filter(is_below).collect();
@@ -311,7 +323,13 @@ fn with_status(raw: &str, columns: &[usize], status: TaskStatus) -> String {
     let mut text = raw.to_owned();
     for (_, old) in cells(raw).iter().enumerate().rev().filter(|(at, _)| columns.contains(at)) {
         let start = old.as_ptr() as usize - raw.as_ptr() as usize;
-        let new = mark::cell(old, status == TaskStatus::Done, word(status));
+        // A row has no lines for a word below it.
+        let inside = match status {
+            TaskStatus::Done => mark::DONE,
+            TaskStatus::Cancelled | TaskStatus::Obsolete => mark::CANCELLED,
+            _ => mark::OPEN,
+        };
+        let new = mark::cell(old, inside, word(status));
         text.replace_range(start..start + old.len(), &new);
     }
     text

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 use crate::state::event::{Event, TaskChange};
 use crate::state::id::{Chance, TaskId};
-use crate::state::plan::{Import, KeptText, LineEnds};
+use crate::state::plan::{Import, KeptText, LineEnds, one_line};
 
 /// A board with the plan, and its text as the event of the import keeps it.
 fn imported(raw: &str) -> Option<(State, KeptText)> {
@@ -194,9 +194,9 @@ fn is_no_news(state: &State, text: &str) {
     );
 }
 
-/// A random plan, made of lines that have a meaning in plans.
-fn invented(chance: &mut Chance) -> String {
-    const LINES: [&str; 30] = [
+/// A random plan, made of the first `kinds` of lines that have a meaning in plans.
+fn invented(chance: &mut Chance, kinds: usize) -> String {
+    const LINES: [&str; 33] = [
         "# Title",
         "## Phase 1: a",
         "## Phase 2",
@@ -227,10 +227,13 @@ fn invented(chance: &mut Chance) -> String {
         "<details>",
         "- [-] thirteen",
         "Under\n-----",
+        "## Done",
+        "- ✅ fourteen",
+        "| c | Status |\n|---|---|\n| fifteen | 🚧 In progress |",
     ];
     let mut text = String::new();
     for number in 0..1 + chance.draw() % 25 {
-        let line = LINES[(chance.draw() % LINES.len() as u64) as usize];
+        let line = LINES[(chance.draw() % kinds as u64) as usize];
         text.push_str(line);
         if chance.draw().is_multiple_of(3) && line.contains("] ") {
             text.push_str(&format!(" {number}"));
@@ -263,12 +266,44 @@ fn change(state: &mut State, chance: &mut Chance) {
     );
 }
 
+/// Ends a task or begins it again, as far as it can be.
+fn act(state: &mut State, chance: &mut Chance, kept: &KeptText) {
+    let leaves: Vec<_> = state.tasks().filter(|task| !state.has_parts(&task.id)).cloned().collect();
+    let task = &leaves[(chance.draw() % leaves.len() as u64) as usize];
+    match task.status {
+        TaskStatus::Available if chance.draw().is_multiple_of(3) => {
+            record(state, Event::Cancelled { task: task.id.clone(), reason: None });
+        }
+        TaskStatus::Available => tick(state, &task.id, kept),
+        TaskStatus::Done => record(state, Event::TasksReset { tasks: vec![task.id.clone()] }),
+        _ => {}
+    }
+}
+
+/// Has a newer version of the file say that the task is done.
+fn tick(state: &mut State, task: &TaskId, kept: &KeptText) {
+    let Some(text) = rewritten(state, kept, &Import::default()) else { return };
+    let Ok(mut plan) = parse(&text) else { return };
+    let import = Import::default();
+    let Some(matched) = state.matched(&plan, &import) else { return };
+    let Some(at) = matched.iter().position(|one| one.task.id == *task) else { return };
+    (plan.items[at].status, plan.sha256) = (Stated::Done, version(&format!("{text}{at}")));
+    let event = state.replan(&plan, &import).unwrap();
+    record(state, event);
+}
+
+/// Titles and statuses in the order of the file.
+fn standing(state: &State) -> Vec<(String, TaskStatus)> {
+    let tasks = state.in_file_order(state.tasks());
+    tasks.iter().map(|task| (one_line(task.headline()), task.status)).collect()
+}
+
 #[test]
 fn any_plan_comes_back_as_it_was_and_any_change_of_it_is_no_news() {
     let mut chance = Chance::new(29);
     let (mut plans, mut own, mut changed) = (0, 0, 0);
     for _ in 0..4_000 {
-        let raw = invented(&mut chance);
+        let raw = invented(&mut chance, 30);
         let Some((mut state, kept)) = imported(&raw) else { continue };
         plans += 1;
         assert_eq!(
@@ -288,4 +323,33 @@ fn any_plan_comes_back_as_it_was_and_any_change_of_it_is_no_news() {
     }
     println!("{plans} plans, {own} of {changed} changed ones in their own text");
     assert!(plans > 1_000 && own * 10 > changed * 8, "{plans} plans, {own} of {changed}");
+}
+
+#[test]
+fn what_was_done_on_the_board_comes_with_its_export_to_another() {
+    let mut chance = Chance::new(31);
+    let (mut plans, mut acts) = (0, 0);
+    for _ in 0..1_500 {
+        let raw = invented(&mut chance, 33);
+        let Some((mut state, kept)) = imported(&raw) else { continue };
+        plans += 1;
+        for _ in 0..chance.draw() % 4 {
+            act(&mut state, &mut chance, &kept);
+            acts += 1;
+            let Some(shown) = rewritten(&state, &kept, &Import::default()) else { continue };
+            let (other, _) = exported(&parse(&shown).unwrap()).unwrap();
+            assert_eq!(standing(&other), standing(&state), "{raw}\nis now\n{shown}");
+        }
+    }
+    assert!(plans > 500 && acts > 500, "{plans} plans, {acts} acts");
+}
+
+#[test]
+fn a_heading_that_is_open_for_what_nobody_read_stays_so_in_other_words() {
+    let (mut state, kept) = board("## Tasks\n\n| a | b |\n\n- [x] two\n");
+    let description = Some("Other words".to_owned());
+    update(&mut state, "Tasks", TaskChange { description, ..TaskChange::default() });
+    let text = rewritten(&state, &kept, &Import::default()).unwrap();
+    let (other, _) = exported(&parse(&text).unwrap()).unwrap();
+    assert_eq!(standing(&other), standing(&state), "{text}");
 }
