@@ -321,8 +321,18 @@ fn values(draft: &mut Draft, remarks: &mut Vec<Remark>) {
     }
     // Trimmed in every format, so that another format does not count as a changed plan.
     let description = draft.item.description.take();
-    draft.item.description =
-        description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let description = description.map(|text| text.trim().to_owned());
+    draft.item.description = description.filter(|text| !text.is_empty());
+    // What a person wrote stays in the file; a program can be told.
+    let is_written = !draft.item.lines.is_empty();
+    let most = limit::DESCRIPTION.max;
+    if let Some(long) = draft.item.description.as_mut().filter(|text| text.len() > most)
+        && is_written
+    {
+        *long = shortened(long, most);
+        let remark = format!("its text is cut after {most} bytes: the file has the rest");
+        remarks.push(Remark { line: draft.item.line, remark });
+    }
 }
 
 fn clean(text: &mut String) {
@@ -490,19 +500,23 @@ fn listed(text: &str, name: impl Fn(&str) -> &str) -> Vec<String> {
     words.filter(|word| is_something(word)).map(str::to_owned).collect()
 }
 
-/// True if a list of dependencies has the word that stands for none.
+/// True if a list of dependencies has a word that stands for none.
 fn says_none(text: &str) -> bool {
-    text.split(',').any(|word| word.trim().eq_ignore_ascii_case(NONE))
+    text.split(',').any(is_none)
 }
 
 /// Stands for no dependency at all.
 const NONE: &str = "none";
 
+/// True for `none` and `nothing`, whatever reason stands behind in parentheses.
+fn is_none(word: &str) -> bool {
+    let word = word.split(" (").next().unwrap_or_default().trim().trim_end_matches('.');
+    [NONE, "nothing"].iter().any(|none| word.eq_ignore_ascii_case(none))
+}
+
 fn is_something(word: &str) -> bool {
-    let word = word.trim_end_matches('.');
-    !word.is_empty()
-        && word != "-"
-        && !["none", "n/a"].iter().any(|none| word.eq_ignore_ascii_case(none))
+    let short = word.trim_end_matches('.');
+    !short.is_empty() && short != "-" && !short.eq_ignore_ascii_case("n/a") && !is_none(word)
 }
 
 /// The text inside brackets, if it begins and ends with one pair of them.

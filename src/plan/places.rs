@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Draft, limit};
+use super::{Draft, limit, shortened};
 use crate::state::hierarchy;
 use crate::state::plan::{Item, Remark};
 
@@ -105,9 +105,27 @@ fn unname(drafts: &mut [Draft]) {
             Some(number) => {
                 draft.item.priority = draft.item.priority.or(Some(1 + 2 * number as u8))
             }
-            None => draft.item.title = format!("{path}: {}", draft.item.title),
+            None => put_back(&mut draft.item, &path),
         }
     }
+}
+
+/// Puts what was taken for a path before the title again. What has no room there stands in the
+/// description.
+fn put_back(item: &mut Item, path: &str) {
+    let whole = format!("{path}: {}", item.title);
+    item.title = shortened(&whole, limit::TITLE.max);
+    if item.title == whole {
+        return;
+    }
+    let description = item.description.take().unwrap_or_default();
+    let kept = whole.trim_end_matches('…');
+    let is_there = description.starts_with(&kept[path.len() + 2..]);
+    item.description = Some(if is_there {
+        format!("{path}: {description}")
+    } else {
+        format!("{whole}\n\n{description}")
+    });
 }
 
 struct Settled {
