@@ -404,6 +404,36 @@ fn secrets_in_a_plan_are_named_and_its_file_is_not_replaced() {
 }
 
 #[test]
+fn projects_have_statuses_of_their_own_and_changes_lie_in_a_directory() {
+    let board = Board::new();
+    let statuses = "statuses: [\"To Do\", \"In Progress\", \"Done\", \"Wontfix\"]\n";
+    write(&board, "backlog/config.yml", &format!("project_name: \"shop\"\n{statuses}"));
+    for (number, title, status) in [(1, "Dig", "To Do"), (2, "Sow", "Wontfix"), (3, "Eat", "Done")]
+    {
+        let text = format!(
+            "---\nid: TASK-{number}\ntitle: {title}\nstatus: {status}\nassignee: []\nlabels: []\n---\n"
+        );
+        write(&board, &format!("backlog/tasks/task-{number} - {title}.md"), &text);
+    }
+    reply(&board, &["import", "."]);
+    let found: Vec<_> = tasks(&board).into_iter().map(|(_, status, _)| status).collect();
+    assert_eq!(found, ["available", "cancelled", "done"]);
+
+    let board = Board::new();
+    write(
+        &board,
+        "openspec/changes/shop/tasks.md",
+        "## 1. Basket\n\n- [ ] 1.1 Define\n  - [ ] Add it\n",
+    );
+    reply(&board, &["import", "."]);
+    let row =
+        |title: &str, above: &str| (title.to_owned(), "available".to_owned(), above.to_owned());
+    let expected =
+        [row("shop", ""), row("Basket", "shop"), row("Define", "Basket"), row("Add it", "Define")];
+    assert_eq!(tasks(&board), expected);
+}
+
+#[test]
 fn nested_boxes_of_openspec_stay_nested() {
     let text = "## 1. Basket\n\n- [ ] 1.1 Define types\n  - [x] Add the row\n  - [x] Add the sum\n- [ ] 1.2 Store it\n";
     read_as(
