@@ -16,6 +16,7 @@ mod other_tools;
 mod random;
 mod task_master;
 mod tools;
+mod torn;
 
 /// Runs a command in the board's base directory.
 pub(crate) fn run(board: &Board, words: &[&str]) -> Finished {
