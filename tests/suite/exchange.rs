@@ -12,6 +12,7 @@ mod checklists;
 mod coordinators;
 mod formats;
 mod kept;
+mod models;
 mod other_tools;
 mod random;
 mod task_master;

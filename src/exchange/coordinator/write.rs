@@ -15,7 +15,8 @@ pub(crate) struct Flavour {
     pub is_brief: bool,
     /// Whether groups of tasks have a place of their own.
     pub has_groups: bool,
-    /// Whether every task has a context and counts its attempts.
+    /// Whether every task has a context and counts its attempts, and every result has an output
+    /// and a list of files.
     pub has_contexts: bool,
 }
 
@@ -62,7 +63,7 @@ impl<'a> Writing<'a> {
         put("claimed_by", json!(task.claimed_by));
         put("dependencies", json!(self.depends(number)));
         put("context", self.context(number, of_context));
-        put("result", ended(task));
+        put("result", self.ended(task));
         put("created_at", json!(task.created_at));
         put("claimed_at", json!(task.claimed_at));
         put("completed_at", json!(task.completed_at));
@@ -181,22 +182,25 @@ impl<'a> Writing<'a> {
         }
         if fields.is_empty() { Value::Null } else { Value::Object(fields) }
     }
-}
 
-/// The result; a task that was called off says so, as not every format has a word for it.
-fn ended(task: &Task) -> Value {
-    let mut value = task.result.as_deref().map_or(Value::Null, result);
-    if matches!(task.status, TaskStatus::Cancelled | TaskStatus::Obsolete) {
-        if value.is_null() {
-            value = json!({});
+    /// The result; a task that was called off says so, as not every format has a word for it.
+    fn ended(&self, task: &Task) -> Value {
+        let mut fields = task.result.as_deref().map(result);
+        if matches!(task.status, TaskStatus::Cancelled | TaskStatus::Obsolete) {
+            fields.get_or_insert_default().insert("cancelled".to_owned(), true.into());
         }
-        value["cancelled"] = true.into();
+        let Some(mut fields) = fields else { return Value::Null };
+        if self.flavour.has_contexts {
+            for (name, nothing) in [("output", json!("")), ("files_modified", json!([]))] {
+                fields.entry(name).or_insert(nothing);
+            }
+        }
+        Value::Object(fields)
     }
-    value
 }
 
 /// The result, with its data beside its own fields.
-fn result(result: &TaskResult) -> Value {
+fn result(result: &TaskResult) -> Map<String, Value> {
     let mut fields = match &result.data {
         Some(Value::Object(data)) => data.clone(),
         Some(data) => Map::from_iter([("data".to_owned(), data.clone())]),
@@ -207,7 +211,7 @@ fn result(result: &TaskResult) -> Value {
     {
         fields.extend(own);
     }
-    Value::Object(fields)
+    fields
 }
 
 fn says_something(value: &Value) -> bool {
