@@ -65,7 +65,8 @@ struct Import {
     /// later versions
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     parallel: Option<bool>,
-    /// Take entries of plain lists for tasks wherever they stand; kept for later versions
+    /// Take entries of plain lists for tasks wherever they stand, or with =false say that nothing
+    /// which is not read is work; kept for later versions
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     lists: Option<bool>,
     /// Say that the item at PATH is the done TASK in other words (repeatable)
@@ -252,7 +253,7 @@ fn beside(page: &mut Page, reply: &Value) {
     }
 }
 
-fn count(word: &str, count: &Value) -> String {
+pub(crate) fn count(word: &str, count: &Value) -> String {
     format!("{count} {word}{}", if *count == 1 { "" } else { "s" })
 }
 
@@ -332,6 +333,17 @@ fn not_read(page: &mut Page, reply: &Value) {
         let lines = count("line", &skipped.len().into());
         page.line(format_args!(
             "{lines} that may be work are not items; `- [ ]` before the words makes a line one"
+        ));
+    }
+    if reply["unread"].is_u64() {
+        let lists = match reply["format"] {
+            Value::Null => "--lists makes entries of lists tasks, and ",
+            _ => "",
+        };
+        page.line(format_args!(
+            "{} may be work and are in no task, so that the board is not finished without: \
+             {lists}--lists=false says that none is work",
+            count("line", &reply["unread"])
         ));
     }
 }

@@ -642,9 +642,10 @@ async fn end(
             format!("; to go on, add --workflow {} --continue and a higher budget", shop.workflow);
         reason.text.push_str(&more);
     }
-    let finished = reason.is_good && !is_left && parked == 0;
+    let is_unread = status["unread"].is_array();
+    let finished = reason.is_good && !is_left && parked == 0 && !is_unread;
     forget_lost(shop).await?;
-    let (phase, state) = match (is_left, failed.is_empty()) {
+    let (phase, state) = match (is_left || is_unread, failed.is_empty()) {
         (true, _) => ("executing", "stopped"),
         (false, false) => ("failed", "failed"),
         (false, true) => ("finished", if finished { "completed" } else { "stopped" }),

@@ -28,7 +28,7 @@ const REQUIREMENTS: &str = "requirements";
 
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let mut report = Report::default();
-    let (title, items) = checklist::together(NAME, tree, |_, path, prefix, text| {
+    let (title, items) = checklist::together(NAME, tree, |named, path, prefix, text| {
         let mut open = Open::default();
         let mut ids = Ids::default();
         for (line, read) in checklist::lines(text) {
@@ -38,9 +38,11 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
                     node.source = source(NAME, prefix, &id(&entry, &mut ids), path);
                     open.push(entry.indent, node);
                 }
-                Line::Point { text } | Line::Text { text, .. } => {
-                    open.last().into_iter().for_each(|node| detail(node, text));
-                }
+                Line::Point { text } | Line::Text { text, .. } => match (open.last(), read) {
+                    (Some(node), _) => detail(node, text),
+                    (None, Line::Point { text }) => report.unread(named, line, text),
+                    (None, _) => {}
+                },
                 Line::Heading { .. } => open.close(0),
             }
         }

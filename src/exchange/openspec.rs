@@ -45,9 +45,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
                         Node { title: title.to_owned(), status, source, line, ..Node::default() };
                     open.push(entry.indent + 1, node);
                 }
-                Line::Point { text } => {
-                    report.note(named, line, format!("not a task, for it has no box: {text}"))
-                }
+                Line::Point { text } => report.unread(named, line, text),
                 Line::Text { is_indented: true, text } => {
                     let task = open.last().filter(|node| node.status.is_some());
                     task.into_iter().for_each(|task| checklist::describe(task, text));

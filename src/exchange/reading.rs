@@ -137,6 +137,7 @@ impl Read {
         if let Some(title) = &self.title {
             text.push_str(&format!("\"title\":{},", Value::from(title.as_str())));
         }
+        self.board.unread = Some(self.report.unread).filter(|lines| *lines > 0);
         if let Ok(Value::Object(board)) = serde_json::to_value(&self.board) {
             board.iter().for_each(|(name, value)| {
                 text.push_str(&format!("{}:{value},", Value::from(name.as_str())))

@@ -41,6 +41,9 @@ pub(crate) struct Report {
     pub statuses: BTreeMap<String, usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
+    /// Of the notes, those of lines that look like work and are in no task
+    #[serde(skip)]
+    pub unread: usize,
     /// What has to be known before all else
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
@@ -57,6 +60,12 @@ impl Report {
 
     pub(crate) fn status(&mut self, word: &str, becomes: &str) {
         *self.statuses.entry(format!("{word} is {becomes}")).or_default() += 1;
+    }
+
+    /// Notes a line that looks like work and is in no task.
+    pub(crate) fn unread(&mut self, path: &str, line: usize, text: &str) {
+        self.unread += 1;
+        self.note(path, line, format!("not a task, for it has no box: {text}"));
     }
 
     pub(crate) fn note(&mut self, path: &str, line: usize, note: String) {

@@ -20,6 +20,13 @@ pub(crate) struct Verdict {
     /// Tasks of the board that came from it or stand in it
     pub on_board: Counts,
     pub differences: Vec<String>,
+    /// Lines of the file that look like work and are no items
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unread: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -139,6 +146,7 @@ pub(crate) fn verify(format: &str, path: Option<&str>, read: &Read, view: &View)
             ));
         }
     }
+    verdict.unread = read.report.unread;
     verdict.same = verdict.differences.is_empty();
     verdict
 }

@@ -11,6 +11,7 @@ use crate::state::event::{Event, Recorded};
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::message::MessageKind;
+use crate::state::plan::Unread;
 use crate::state::standing::Counts;
 use crate::state::time::{MINUTE, Timestamp};
 
@@ -227,6 +228,8 @@ pub(crate) struct Standing {
     board_id: String,
     counts: Counts,
     is_stuck: bool,
+    /// Of plans, what may be work and is in no task.
+    unread: Vec<Unread>,
     now: Timestamp,
 }
 
@@ -237,6 +240,7 @@ impl Standing {
             board_id: state.board().board_id.clone(),
             counts: state.counts(),
             is_stuck: state.is_deadlocked(),
+            unread: state.unread_lines(),
             now,
         }
     }
@@ -246,12 +250,17 @@ impl Standing {
         self.seq == seq
     }
 
+    /// Whether nothing goes on without a person.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_stuck
+        self.is_stuck || self.is_over() && !self.unread.is_empty()
     }
 
     /// Whether there was work, and none is left.
     pub(crate) fn is_finished(&self) -> bool {
+        self.is_over() && self.unread.is_empty()
+    }
+
+    fn is_over(&self) -> bool {
         let Counts { available, claimed, in_progress, done, failed, .. } = self.counts;
         available + claimed + in_progress == 0 && done + failed > 0
     }
@@ -259,6 +268,10 @@ impl Standing {
     pub(crate) fn notice(&self, kind: Kind, board: &str) -> Notice {
         let Counts { available, done, failed, .. } = self.counts;
         let (text, command) = match kind {
+            Kind::Stuck if !self.is_stuck => {
+                let unread: Vec<_> = self.unread.iter().map(ToString::to_string).collect();
+                (format!("no task is left, but {}", unread.join(", and ")), "callboard status")
+            }
             Kind::Stuck => (
                 format!("{available} tasks are left, and none of them can go on"),
                 "callboard status",

@@ -301,6 +301,15 @@ fn advice(
             let of = scope.map(|scope| format!(" of {scope}")).unwrap_or_default();
             (format!("every task{of} is finished"), "stop; there is nothing left to do")
         }
+        Verdict::Unread => {
+            let unread: Vec<_> = state.unread_lines().iter().map(ToString::to_string).collect();
+            (
+                format!("no task is left to do, but {}", unread.join(", and ")),
+                "stop, and tell your leader: an import of the plan names the lines, with `lists` \
+                 as true it makes the entries of its lists tasks, and as false it says that none \
+                 of them is work",
+            )
+        }
         Verdict::Wait => {
             let mut text = format!("no task is ready: {} held, {} blocked", why.held, why.blocked);
             if why.kept_for_others > 0 {

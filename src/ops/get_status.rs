@@ -15,6 +15,7 @@ use crate::state::guard::HUMAN;
 use crate::state::health::Health;
 use crate::state::hierarchy::Progress;
 use crate::state::id::{AgentId, TaskId};
+use crate::state::plan::Unread;
 use crate::state::refusal::Refusal;
 use crate::state::run::RunStatus;
 use crate::state::standing::Counts;
@@ -68,6 +69,10 @@ pub struct Reply {
     /// Current version of the plan
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanVersion>,
+    /// Plans with lines that look like work and are in no task: import_plan with `lists` as true
+    /// makes the entries of lists tasks, and as false it says that none is work
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<Unread>,
     /// Counts of runs, which are not tasks of the queue
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<Runs>,
@@ -204,6 +209,7 @@ impl Operation for GetStatus {
             needs_attention: state.parked(scope),
             graph: state.health(false),
             plan: state.current_plan().map(PlanVersion::brief),
+            unread: state.unread_lines(),
             runs: runs(state),
             parts: parts(scope, state),
             quiet: state

@@ -35,7 +35,8 @@ pub struct Params {
     pub replace: Option<String>,
     /// Headings that count, such as Phase 1 and Phase 2, need not wait for each other
     pub parallel: Option<bool>,
-    /// Entries of plain lists are tasks wherever they stand; kept for later versions
+    /// Entries of plain lists are tasks wherever they stand; false: no line that is not read is
+    /// work. Kept for later versions
     pub lists: Option<bool>,
     /// Files of other plans that are no longer there: this one may be such a plan, moved
     #[serde(default)]
@@ -133,6 +134,10 @@ pub struct Reply {
     /// Lines that look like work and were not read as items
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
+    /// How many lines look like work and are in no item, not even in what describes one: `lists`
+    /// as true makes the entries of lists tasks, and as false it says that none is work
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unread: usize,
     /// How lines were read that do not say it in so many words
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
@@ -141,6 +146,10 @@ pub struct Reply {
     /// What came beside tasks, from another board
     #[serde(skip_serializing_if = "Option::is_none")]
     pub brought: Option<Counts>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// What the text says, whatever the board had before.
@@ -378,6 +387,7 @@ fn told(
         left_done: Vec::new(),
         ticked: ticked(state, import, event),
         skipped: plan.skipped.clone(),
+        unread: if import.is_all_read { 0 } else { plan.unread },
         remarks: remarks(plan, state, import),
         understood: understood(plan, import.parallel),
         brought: None,

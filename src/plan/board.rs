@@ -31,6 +31,9 @@ pub struct Board {
     pub agents: Vec<Agent>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub discoveries: Vec<Discovery>,
+    /// Lines of the file that look like work and are no items
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<usize>,
     /// Anything else, kept with the import
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,

@@ -117,6 +117,8 @@ pub(super) fn is_field(name: &str) -> bool {
 const OF_BOARD: [&str; 7] =
     ["title", "items", "goal", "master_plan", "agents", "discoveries", "metadata"];
 
+const UNREAD: &str = "unread";
+
 /// What the path says already.
 const IGNORED: [&str; 2] = ["type", "kind"];
 /// Types of items that are there for their parts.
@@ -134,6 +136,12 @@ impl<'a> Fields<'a> {
             .find(|(other, _)| *other == name)
             .map(|(_, value)| *value)
             .filter(|value| value.get() != "null")
+    }
+
+    /// How many lines of the file that it was made of may be work and are no items.
+    fn unread(&self) -> Option<usize> {
+        let (_, lines) = self.1.iter().find(|(name, _)| name == UNREAD)?;
+        lines.get().parse().ok()
     }
 
     /// Whether its type says that it is there for its parts.
@@ -179,7 +187,7 @@ pub(super) fn read(text: &str) -> Result<Found, Vec<Problem>> {
     let whole = |error: &serde_json::Error| vec![unread(reading.lines.at(start), error)];
     // Checks the whole text first, so that a fault has its own line.
     let top: &RawValue = serde_json::from_str(body).map_err(|error| whole(&error))?;
-    let (mut title, mut review) = (None, None);
+    let (mut title, mut review, mut lines_unread) = (None, None, 0);
     let (mut brings, mut metadata) = (Brought::default(), Map::new());
     let items: Vec<&RawValue> = if body.starts_with('[') {
         serde_json::from_str(top.get()).map_err(|error| whole(&error))?
@@ -193,6 +201,7 @@ pub(super) fn read(text: &str) -> Result<Found, Vec<Problem>> {
             vec![Problem { line: reading.lines.at(start), problem }]
         })?;
         review = reading.review(&fields);
+        lines_unread = fields.unread().unwrap_or_default();
         (brings, metadata) = reading.board(&fields)?;
         serde_json::from_str(items.get())
             .map_err(|error| vec![unread(reading.line(items), &error)])?
@@ -204,6 +213,7 @@ pub(super) fn read(text: &str) -> Result<Found, Vec<Problem>> {
     let title = title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
     Ok(Found {
         title,
+        unread: lines_unread,
         drafts: reading.drafts,
         remarks: reading.remarks,
         brings,
@@ -379,8 +389,11 @@ impl<'a> Reading<'a> {
         }
         let mut metadata: Map<String, Value> =
             self.cleaned(raw("metadata"), "metadata")?.unwrap_or_default();
-        let is_read =
-            |key: &str| OF_BOARD.contains(&key) || key == "review" && self.review(fields).is_some();
+        let is_read = |key: &str| {
+            OF_BOARD.contains(&key)
+                || key == UNREAD && fields.unread().is_some()
+                || key == "review" && self.review(fields).is_some()
+        };
         let of_item = fields.0.iter().map(|(key, raw)| ((*key).to_owned(), *raw));
         let unread: Vec<_> =
             of_item.chain(fields.1.clone()).filter(|(key, _)| !is_read(key)).collect();

@@ -79,7 +79,8 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>, lists: bool) -> Result<Pl
     let unix = with_unix_lines(text);
     let found =
         if is_json(&unix) { json::read(&unix)? } else { markdown::read(&unix, known, lists)? };
-    let Found { mut title, mut drafts, mut skipped, mut remarks, brings, metadata, review } = found;
+    let Found { mut title, mut drafts, mut skipped, unread, mut remarks, brings, metadata, review } =
+        found;
     let review = review.or_else(|| Review::read(front::value(&unix, "review")?));
     if drafts.is_empty() {
         return Err(nothing(&skipped));
@@ -107,6 +108,7 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>, lists: bool) -> Result<Pl
         title,
         items,
         skipped,
+        unread,
         remarks,
         brings,
         metadata,
@@ -159,6 +161,7 @@ struct Found {
     title: Option<String>,
     drafts: Vec<Draft>,
     skipped: Vec<Skipped>,
+    unread: usize,
     remarks: Vec<Remark>,
     brings: Brought,
     metadata: Map<String, Value>,

@@ -25,6 +25,8 @@ use super::{Ordinal, State};
 pub enum Verdict {
     /// Nothing is left to do
     Finished,
+    /// No task is left to do, and lines of a plan that look like work are in none
+    Unread,
     /// No task was ever created: ask a leader for some
     Empty,
     /// Something may become ready: ask again
@@ -321,7 +323,9 @@ impl State {
             .flat_map(|demands| demands.missing_from(agent).into_iter().take(MISSING_NAMED))
             .collect();
         let verdict = match self.verdict(&outlook, agent, now) {
-            verdict @ (Verdict::Paused | Verdict::Finished | Verdict::Empty) => verdict,
+            verdict @ (Verdict::Paused | Verdict::Finished | Verdict::Unread | Verdict::Empty) => {
+                verdict
+            }
             _ if self.spent_workflow(&agent.id).is_some() => Verdict::Spent,
             verdict => verdict,
         };
@@ -414,7 +418,7 @@ impl State {
             return Verdict::Wait;
         }
         if outlook.open == 0 {
-            return Verdict::Finished;
+            return if outlook.is_unread { Verdict::Unread } else { Verdict::Finished };
         }
         // The rest may wait for what others do next, even outside the scope.
         let will_others =
@@ -457,6 +461,7 @@ impl State {
             open: self.count(TaskStatus::Available),
             next_delayed: self.index.next_delayed(),
             is_planned: self.is_planned(),
+            is_unread: !self.unread_lines().is_empty(),
         }
     }
 
@@ -549,6 +554,8 @@ struct Outlook<'a> {
     next_delayed: Option<Timestamp>,
     /// Whether there is or ever was a task.
     is_planned: bool,
+    /// Whether lines that look like work are in no task; only the whole board has them.
+    is_unread: bool,
 }
 
 /// True if the task is at or below `scope`, which is `all`, a path, or one of these behind a plan

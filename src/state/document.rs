@@ -139,6 +139,9 @@ pub struct PlanVersion {
     /// True if entries of plain lists are items wherever they stand
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lists: bool,
+    /// Lines that look like work and are in no task; 0 if somebody said that none of them is work
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<usize>,
     /// Review of its tasks that say nothing else
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Review>,
@@ -156,6 +159,11 @@ fn is_empty(metadata: &Map<String, Value>) -> bool {
 }
 
 impl PlanVersion {
+    /// True if somebody said that no line which was not read is work.
+    pub fn is_all_read(&self) -> bool {
+        self.unread == Some(0)
+    }
+
     /// The version without its metadata, which may be long.
     pub fn brief(&self) -> Self {
         Self { metadata: Arc::default(), ..self.clone() }

@@ -17,6 +17,8 @@ use crate::state::claim::in_scope;
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, MessageId};
 use crate::state::message::MessageKind;
+use crate::state::plan::Unread;
+use crate::state::standing::Counts;
 use crate::state::task::Task;
 use crate::state::time::Timestamp;
 
@@ -75,6 +77,8 @@ pub enum WaitKind {
     Untaken,
     /// Nothing moves, and tasks are left
     Stuck,
+    /// No task is left, and lines of a plan that look like work are in none
+    Unread,
 }
 
 impl WaitKind {
@@ -89,6 +93,7 @@ impl WaitKind {
             Self::NoSign => "no sign",
             Self::Untaken => "untaken",
             Self::Stuck => "stuck",
+            Self::Unread => "unread",
         }
     }
 }
@@ -135,6 +140,7 @@ pub(super) fn all(
     );
     waits.extend(untaken(state, look, sorted));
     waits.extend(stuck(state, groups));
+    waits.extend(unread(state));
     waits.sort_by_key(|wait| (wait.kind, wait.since));
     waits
 }
@@ -276,6 +282,20 @@ fn may_take(agent: &Agent, now: Timestamp) -> bool {
 }
 
 /// Tasks are left, and nothing is ready, held or waiting for its time.
+/// What was not read of plans, once nothing else is left.
+fn unread(state: &State) -> Vec<Wait> {
+    let Counts { available, claimed, in_progress, .. } = state.counts();
+    let unread =
+        if available + claimed + in_progress == 0 { state.unread_lines() } else { Vec::new() };
+    let wait = |one: Unread| {
+        let file = one.file.as_deref().unwrap_or("FILE");
+        let remedies = ["--lists", "--lists=false"].map(|lists| typed(&["import", file, lists]));
+        let text = one.to_string();
+        Wait { remedies: remedies.into(), ..Wait::new(WaitKind::Unread, one.plan, text) }
+    };
+    unread.into_iter().map(wait).collect()
+}
+
 fn stuck(state: &State, groups: &[Group]) -> Option<Wait> {
     let worst = groups.first().filter(|_| state.is_deadlocked())?;
     let by = worst.by.first();

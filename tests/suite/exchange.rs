@@ -18,6 +18,7 @@ mod random;
 mod task_master;
 mod tools;
 mod torn;
+mod unread;
 
 /// Runs a command in the board's base directory.
 pub(crate) fn run(board: &Board, words: &[&str]) -> Finished {

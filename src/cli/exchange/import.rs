@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
     /// Name of the plan [default: the path]
     #[arg(long)]
     name: Option<String>,
-    /// Take entries of plain lists in Markdown for tasks wherever they stand; kept for later
-    /// versions
+    /// Take entries of plain lists in Markdown for tasks wherever they stand, or with =false say
+    /// that nothing which is not read is work; kept for later versions
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     lists: Option<bool>,
     /// Print how far it is to standard error, which a terminal is shown anyway

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Found, find, view, with_formats_of};
 use crate::cli::print::Tone;
-use crate::cli::{Outcome, REFUSED, Session, usage_error};
+use crate::cli::{Outcome, REFUSED, Session, plan, usage_error};
 use crate::exchange;
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -48,6 +48,10 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
             ));
         }
         page.line(match verdict.differences.len() {
+            0 if verdict.unread > 0 => format!(
+                "the items are the same; {} of the file look like work and are no items",
+                plan::count("line", &verdict.unread.into())
+            ),
             0 => "both say the same".to_owned(),
             1 => "1 difference".to_owned(),
             many => format!("{many} differences"),

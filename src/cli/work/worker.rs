@@ -257,7 +257,7 @@ impl Worker {
             "paused" => {
                 stop("claims are paused; `callboard resume` allows them again".to_owned(), false)
             }
-            "stuck" => stop(message.to_owned(), false),
+            "stuck" | "unread" => stop(message.to_owned(), false),
             "spent" => self.shop.spent(message.to_owned()),
             _ if reply["holding"].is_array() => {
                 // The answer to an earlier claim of ours was lost: its task is taken up like one

@@ -57,6 +57,7 @@ pub(super) fn read(
         let remark = "a mark of a merge: both sides are read".to_owned();
         reading.remarks.push(Remark { line: line.number, remark });
     }
+    let unread = reading.outline.unread + doubtful.len();
     let raws: Vec<&str> = if doubtful.is_empty() { Vec::new() } else { text.lines().collect() };
     for number in doubtful {
         let title = trimmed(raws.get(number - 1).copied().unwrap_or_default());
@@ -69,7 +70,7 @@ pub(super) fn read(
     }
     reading.skipped.sort_by_key(|one| one.line);
     let Reading { title, review, drafts, skipped, remarks, .. } = reading;
-    Ok(Found { title, review, drafts, skipped, remarks, ..Found::default() })
+    Ok(Found { title, review, drafts, skipped, unread, remarks, ..Found::default() })
 }
 
 /// Columns that say the status of rows that are items, by the numbers of their lines.

@@ -36,6 +36,8 @@ pub(super) struct Outline {
     /// Index of the heading that is the title.
     pub title: Option<usize>,
     pub names: Names,
+    /// Entries and rows that may be work, are no items, and are below none.
+    pub unread: usize,
 }
 
 pub(super) struct Heading {
@@ -89,6 +91,7 @@ pub(super) fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>, lists: bool) 
         dependencies: HashSet::new(),
         introduced: introduced(lines),
         rows: HashMap::new(),
+        unread: 0,
     };
     reading.sections = reading.sections();
     reading.rows = table::rows(lines, |line| reading.section_at(line).sense != Some(Sense::Aside));
@@ -98,10 +101,10 @@ pub(super) fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>, lists: bool) 
     let has_boxes = reading.decide_on_lists(title, lists);
     reading.decide_on_entries();
     reading.decide_on_headings(title, known);
-    reading.count_unread();
+    reading.count_unread(title);
     let done = reading.done();
-    let Reading { headings, roles, rows, names, .. } = reading;
-    Outline { headings, roles, rows, done, has_boxes, title, names }
+    let Reading { headings, roles, rows, names, unread, .. } = reading;
+    Outline { headings, roles, rows, done, has_boxes, title, names, unread }
 }
 
 /// What the headings and entries are called, before it is known which of them are items. Fields and
@@ -179,6 +182,8 @@ struct Reading<'a, 't> {
     /// Entries of lists that a line like `Notes:` introduces.
     introduced: HashMap<usize, Sense>,
     rows: HashMap<usize, Row>,
+    /// What is below no heading that is an item, and may be one itself.
+    unread: usize,
 }
 
 impl<'t> Reading<'_, 't> {
@@ -456,7 +461,7 @@ impl<'t> Reading<'_, 't> {
 
     /// Counts for each heading that is an item the entries and rows at or below it that are none,
     /// other than those that are said to be no work.
-    fn count_unread(&mut self) {
+    fn count_unread(&mut self, title: Option<usize>) {
         let tops = self.nodes.iter().filter(|node| node.parent.is_none());
         let entries = tops.filter(|node| {
             let said = self.introduced.get(&node.line).is_some_and(|said| said.is_no_work());
@@ -481,8 +486,13 @@ impl<'t> Reading<'_, 't> {
                     level = level.min(heading.level);
                     is_above && heading.is_item
                 });
-            if let Some(above) = above {
-                self.headings[above].unread += 1;
+            let is_row = matches!(self.lines[line].kind, Kind::Row { .. });
+            match above {
+                Some(above) => self.headings[above].unread += 1,
+                // An introduction, and tables of other things, are frequent.
+                None if section.heading.is_none_or(|heading| Some(heading) == title) => {}
+                None if is_row && section.sense != Some(Sense::Work) => {}
+                None => self.unread += 1,
             }
         }
     }

@@ -113,6 +113,8 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "messages.person", 5),
     Newer::new("agent_registered", "metadata", 6),
     Newer::new("state", "agents.*.metadata", 6),
+    Newer::new("plan_imported", "plan.unread", 6),
+    Newer::new("state", "plans.unread", 6),
     Newer::new("plan_imported", "created.planned.own", 6),
     Newer::new("plan_imported", "changed.planned.own", 6),
     Newer::new("tasks_created", "tasks.planned.own", 6),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::delta::Delta;
 use super::hashes::hash;
-use super::item::{Import, Plan, Remark, Skipped};
+use super::item::{Import, Plan, Remark, Skipped, Unread};
 use super::problem::Problem;
 use super::words::words;
 use crate::state::State;
@@ -19,7 +19,9 @@ impl State {
     pub fn has_plan(&self, plan: &Plan, import: &Import) -> bool {
         let is_it = |current: &&PlanVersion| {
             let same_place = current.name == import.name && current.source == import.source;
-            let same_reading = current.parallel == import.parallel && current.lists == import.lists;
+            let same_reading = current.parallel == import.parallel
+                && current.lists == import.lists
+                && current.is_all_read() == import.is_all_read;
             current.sha256 == plan.sha256 && same_place && same_reading
         };
         let Some(current) = self.base_of(import).filter(is_it) else { return false };
@@ -41,6 +43,15 @@ impl State {
     /// The version that was imported last.
     pub fn current_plan(&self) -> Option<&PlanVersion> {
         self.plans().pop()
+    }
+
+    /// What was not read of each plan, if that may be work.
+    pub fn unread_lines(&self) -> Vec<Unread> {
+        let unread = |plan: &PlanVersion| {
+            let lines = plan.unread.filter(|lines| *lines > 0)?;
+            Some(Unread { plan: plan.name().to_owned(), file: plan.source.clone(), lines })
+        };
+        self.plans().into_iter().filter_map(unread).collect()
     }
 
     /// Lines of skipped headings that are items of the current plan, imported when nothing was

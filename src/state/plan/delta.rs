@@ -249,6 +249,8 @@ impl<'a> Delta<'a> {
                 .map(|current| current.name().to_owned()),
             parallel: self.import.parallel,
             lists: self.import.lists,
+            unread: Some(if self.import.is_all_read { 0 } else { plan.unread })
+                .filter(|lines| *lines > 0 || self.import.is_all_read),
             review: plan.review,
             removed: false,
             sha256: plan.sha256.clone(),

@@ -1,5 +1,7 @@
 //! What the text of a plan says, before it is compared with the board.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -21,6 +23,8 @@ pub struct Plan {
     /// Headings, entries and rows that are text, because others are marked as items and they are
     /// not.
     pub skipped: Vec<Skipped>,
+    /// Lines that look like work and are in no item, not even in what describes one.
+    pub unread: usize,
     /// What was read in a way that the text does not say in so many words.
     pub remarks: Vec<Remark>,
     /// What it brings beside its items.
@@ -52,6 +56,26 @@ pub struct Skipped {
     /// Heading of a plain list that it stands in, where others have boxes; empty above all headings
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<String>,
+}
+
+/// Lines of a plan that look like work and are in no task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unread {
+    /// Name of the plan
+    pub plan: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    pub lines: usize,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plan, lines, .. } = self;
+        match lines {
+            1 => write!(f, "1 line of {plan} that looks like work is in no task"),
+            _ => write!(f, "{lines} lines of {plan} that look like work are in no task"),
+        }
+    }
 }
 
 /// One item of a plan, checked except for what concerns other items.
@@ -150,6 +174,8 @@ pub struct Import {
     pub parallel: bool,
     /// Makes all entries of lists items, wherever they stand.
     pub lists: bool,
+    /// Lines that look like work and are not read are none, here and in later versions.
+    pub is_all_read: bool,
     /// Done tasks, each with the path or the id of the item that it is, whatever its words.
     pub carry: Vec<(TaskId, String)>,
 }
@@ -159,7 +185,8 @@ impl Import {
     pub fn of(version: &PlanVersion) -> Self {
         let (name, base) = (version.name.clone(), Some(version.name().to_owned()));
         let (parallel, lists) = (version.parallel, version.lists);
-        Self { name, base, parallel, lists, ..Self::default() }
+        let is_all_read = version.is_all_read();
+        Self { name, base, parallel, lists, is_all_read, ..Self::default() }
     }
 
     /// Name of the plan before the import. Tasks of one that was removed have it, too.

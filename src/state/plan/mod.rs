@@ -24,7 +24,7 @@ pub(super) use applied::{leave_plan, leave_to_holder, replan};
 pub use change::is_renumbered;
 pub use current::planned;
 pub use further::{Further, Trials};
-pub use item::{Import, Item, Plan, Remark, Skipped, Stated};
+pub use item::{Import, Item, Plan, Remark, Skipped, Stated, Unread};
 pub use kept::{KeptText, LineEnds};
 pub use matched::Matched;
 pub use names::{Named, Names, leading_id};

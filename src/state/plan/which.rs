@@ -90,6 +90,10 @@ impl State {
             base: base.map(|base| base.name().to_owned()),
             parallel: given.parallel.or_else(|| Some(base?.parallel)).unwrap_or_default(),
             lists: given.lists.or_else(|| Some(base?.lists)).unwrap_or_default(),
+            is_all_read: match given.lists {
+                Some(lists) => !lists,
+                None => base.is_some_and(PlanVersion::is_all_read),
+            },
             source: given.source.clone(),
             name,
             carry: Vec::new(),

@@ -143,7 +143,13 @@ impl Overview<'_> {
         let mut told: Vec<_> =
             told.map(|(count, word, more)| format!("{count} {word}{more}")).collect();
         if told.is_empty() {
-            told.push(if counts.total > 0 { "all is done" } else { "no tasks" }.to_owned());
+            let is_unread = self.board.waits.rows.iter().any(|wait| wait.kind == WaitKind::Unread);
+            let said = match counts.total {
+                0 => "no tasks",
+                _ if is_unread => "lines of the plan are in no task",
+                _ => "all is done",
+            };
+            told.push(said.to_owned());
         }
         told
     }

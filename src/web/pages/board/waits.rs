@@ -52,12 +52,14 @@ pub(in crate::web) fn kind(kind: WaitKind) -> &'static str {
         WaitKind::NoSign => "No sign",
         WaitKind::Untaken => "Untaken",
         WaitKind::Stuck => "Stuck",
+        WaitKind::Unread => "Not read",
     }
 }
 
 fn card(board: &Board, wait: &Wait, visit: &Visit) -> Markup {
     let class = match wait.kind {
-        WaitKind::Permission | WaitKind::Input | WaitKind::Question | WaitKind::Untaken => "ask",
+        WaitKind::Permission | WaitKind::Input | WaitKind::Question => "ask",
+        WaitKind::Untaken | WaitKind::Unread => "ask",
         WaitKind::Failed | WaitKind::NoSign | WaitKind::Stuck => "bad",
         WaitKind::Message | WaitKind::Review => "",
     };
@@ -67,7 +69,7 @@ fn card(board: &Board, wait: &Wait, visit: &Visit) -> Markup {
                 span.kind { (kind(wait.kind)) }
                 @match wait.kind {
                     WaitKind::Review | WaitKind::Failed => { @if let Some(named) = &wait.task { (task(named)) } },
-                    WaitKind::Untaken | WaitKind::Stuck => span.what { (wait.name) },
+                    WaitKind::Untaken | WaitKind::Stuck | WaitKind::Unread => span.what { (wait.name) },
                     WaitKind::Question => {
                         span.number { (wait.name) }
                         @if let Some(id) = &wait.agent { (who(id, visit)) }
@@ -89,7 +91,7 @@ fn body(wait: &Wait, visit: &Visit) -> Markup {
         WaitKind::Review => review(wait, visit),
         WaitKind::Failed => failed(wait, visit),
         WaitKind::NoSign => no_sign(wait, visit),
-        WaitKind::Untaken | WaitKind::Stuck => html! {
+        WaitKind::Untaken | WaitKind::Stuck | WaitKind::Unread => html! {
             p.text { (wait.text) }
             @for remedy in &wait.remedies { (command(&parts::typed(remedy))) }
             @if wait.kind == WaitKind::Stuck { p { a href="/graph" { "Show in the graph" } } }
