@@ -1,6 +1,7 @@
 //! Tables in CSV: our own, Linear's and Jira's by the names of their columns, and others by a map
 //! of columns.
 
+mod guard;
 mod write;
 
 use std::collections::HashMap;
@@ -152,7 +153,9 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
 /// exports, are a list.
 fn fields(header: &csv::StringRecord, row: &csv::StringRecord, tree: &Tree) -> Map<String, Value> {
     let mut fields: Map<String, Value> = Map::new();
-    for (column, cell) in header.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty()) {
+    for (column, cell) in
+        header.iter().zip(row.iter().map(guard::plain)).filter(|(_, cell)| !cell.trim().is_empty())
+    {
         let name = field(column, &tree.map).unwrap_or(column.trim()).to_owned();
         match fields.get_mut(&name) {
             Some(Value::Array(cells)) => cells.push(cell.into()),

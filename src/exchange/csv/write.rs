@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use super::NAME;
+use super::{NAME, guard};
 use crate::exchange::report::Report;
 use crate::exchange::{View, Written};
 
@@ -46,7 +46,7 @@ pub(super) fn write(view: &View) -> Written {
             assignee.unwrap_or_default(),
             kept,
         ];
-        written = written.and_then(|()| table.write_record(row));
+        written = written.and_then(|()| table.write_record(row.map(guard::guarded)));
     }
     let bytes = written.ok().and_then(|()| table.into_inner().ok()).unwrap_or_default();
     let text = String::from_utf8(bytes).unwrap_or_default();
