@@ -3,7 +3,7 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::privacy::may_read;
+use super::privacy::{may_read, withhold};
 use super::{Annotations, Call, Operation, READ, Reader, Toolset, input, telling};
 use crate::state::State;
 use crate::state::refusal::Refusal;
@@ -55,7 +55,7 @@ impl Operation for GetBoard {
         for wait in &mut board.waits.rows {
             let message = wait.message.as_ref().and_then(|id| state.message(id));
             if message.is_some_and(|message| !may_read(call.principal, message)) {
-                wait.text.clear();
+                withhold(&mut wait.text, &mut wait.options);
             }
         }
         let most = input::page(NonZeroU32::new(params.latest), 0)?;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::privacy::may_read;
+use super::privacy::{may_read, withhold};
 use super::{Annotations, Call, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::agent::{Agent, Role, Waiting};
@@ -237,7 +237,8 @@ fn for_human(state: &State, call: &Call) -> Vec<ForHuman> {
         state.message(&one.message).is_some_and(|message| !may_read(call.principal, message))
     };
     let mut questions = state.questions();
-    questions.iter_mut().filter(|one| hidden(one)).for_each(|one| one.text.clear());
+    let all = questions.iter_mut().filter(|one| hidden(one));
+    all.for_each(|one| withhold(&mut one.text, &mut one.options));
     questions
 }
 

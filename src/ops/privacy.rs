@@ -1,5 +1,6 @@
-//! Who reads the text of a message: its sender, its recipients, leaders and the person whose board
-//! it is. Every way out asks [`may_read`]. Others get the event or the entry without the text.
+//! Who reads what a message says, its text and the answers that it offers: its sender, its
+//! recipients, leaders and the person whose board it is. Every way out asks [`may_read`]. Others get
+//! the event or the entry without them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,6 +20,15 @@ pub fn may_read(principal: Option<&Principal>, message: &Message) -> bool {
         let is_own = |agent: &AgentId| message.from == *agent || message.recipients.contains(agent);
         principal.role == Role::Leader || principal.agent.as_ref().is_some_and(is_own)
     })
+}
+
+/// The fields of a message that say something.
+const SAID: [&str; 2] = ["text", "options"];
+
+/// Takes out what a message says, for who may not read it.
+pub(super) fn withhold(text: &mut String, options: &mut Vec<String>) {
+    text.clear();
+    options.clear();
 }
 
 /// The event as JSON without the texts that the caller may not read. `None` if it has none of them.
@@ -51,7 +61,7 @@ fn strip(message: &mut Value, hidden: &HashSet<&MessageId>) {
     if let Some(fields) = message.as_object_mut()
         && fields["id"].as_str().is_some_and(|id| hidden.iter().any(|one| one.as_str() == id))
     {
-        fields.shift_remove("text");
+        fields.retain(|name, _| !SAID.contains(&name.as_str()));
         fields.insert("private".to_owned(), Value::Bool(true));
     }
 }

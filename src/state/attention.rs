@@ -57,7 +57,7 @@ pub struct ForHuman {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
-    /// Answers to choose from
+    /// Answers to choose from, for those who may read it
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub options: Vec<String>,
 }

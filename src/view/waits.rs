@@ -43,7 +43,7 @@ pub struct Wait {
     pub since: Option<Timestamp>,
     /// One line; empty if the caller may not read it
     pub text: String,
-    /// Answers that a question offers
+    /// Answers that a question offers, for those who may read it
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// The attempt whose result waits for a reviewer

@@ -32,6 +32,10 @@ fn board_with_secrets() -> Board {
             "kind": "request", "idempotency_key": format!("{from} {to}")});
         board.cli_ok("send_message", message);
     }
+    let choices = [format!("{SECRET} yes"), format!("{SECRET} no")];
+    let question =
+        json!({"agent_id": "alice", "question": SECRET, "options": choices, "task_id": "t2"});
+    board.cli_ok("ask_human", question);
     let typed = format!("{SECRET} from the person to alice");
     let typed = board.finish(board.command().args(["send", "alice", &typed]));
     assert!(typed.status.success(), "{}", typed.stderr);
@@ -110,7 +114,7 @@ fn texts_of_messages_are_for_those_whom_they_concern() {
             .iter()
             .filter(|(way, text)| way == "subscribe_events" && text.contains("\"message_sent\""));
         // What the token itself asks the person comes on top.
-        assert!(sent.count() >= 7, "each is an event for everybody");
+        assert!(sent.count() >= 8, "each is an event for everybody");
     }
     let texts = |arguments: &[&str]| {
         let token = added(&board, arguments);
@@ -118,9 +122,9 @@ fn texts_of_messages_are_for_those_whom_they_concern() {
         server.ask(&history).text().matches(SECRET).count()
     };
     assert_eq!(texts(&["--agent", "bob"]), 4, "one sent, three received");
-    assert_eq!(texts(&["--role", "leader"]), 7);
+    assert_eq!(texts(&["--role", "leader"]), 10, "one has two answers to choose from");
     let own = Door::Rpc.ask(&server, "get_history", &history());
-    assert_eq!(own.text.matches(SECRET).count(), 7, "the person reads all");
+    assert_eq!(own.text.matches(SECRET).count(), 10, "the person reads all");
 }
 
 fn history() -> Value {
@@ -139,10 +143,12 @@ fn event_without_its_text_has_the_same_seq_and_everything_else() {
         .unwrap()
         .iter()
         .zip(others["result"]["events"].as_array().unwrap());
-    assert_eq!(pairs.len(), 7);
+    assert_eq!(pairs.len(), 8);
     for (own, other) in pairs {
         let mut cut = own.clone();
-        cut["message"].as_object_mut().unwrap().remove("text");
+        for said in ["text", "options"] {
+            cut["message"].as_object_mut().unwrap().remove(said);
+        }
         cut["message"]["private"] = json!(true);
         cut.as_object_mut().unwrap().remove("idempotency");
         assert_eq!(other, &cut);
