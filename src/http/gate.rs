@@ -57,6 +57,18 @@ const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// Paths that anybody may request; they tell nothing but whether the server works.
 pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
+/// Whether there is nothing but a host, and a port in digits.
+fn is_whole(authority: &Authority) -> bool {
+    let rest = authority.as_str().strip_prefix(authority.host());
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    rest.is_some_and(|rest| {
+        rest.is_empty()
+            || rest
+                .strip_prefix(':')
+                .is_some_and(|port| is_port(port) && port.parse::<u16>().is_ok())
+    })
+}
+
 /// Hosts and origins whose requests are accepted.
 #[derive(Clone, Debug)]
 pub struct Admission {
@@ -99,7 +111,7 @@ impl Admission {
         };
         let known = |authority: &Authority| {
             let host = authority.host().to_ascii_lowercase();
-            !authority.as_str().contains('@') && self.hosts.contains(&host)
+            is_whole(authority) && self.hosts.contains(&host)
         };
         authority.is_some_and(|authority| known(&authority))
             && request.uri().authority().is_none_or(known)

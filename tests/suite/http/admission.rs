@@ -36,6 +36,12 @@ fn host_that_is_not_listed_is_refused() {
     refused(&server, 403, |request| {
         request.header("Host", &format!("localhost:{port}@evil.example"))
     });
+    for tail in [":80:90", ":99999", ":8o", ":80.evil.example", ":+80", ":-1"] {
+        for (way, request) in ways_in(&server) {
+            let status = status(&server, &request.header("Host", &format!("localhost{tail}")));
+            assert!(matches!(status, 400 | 403), "{way}: localhost{tail}: {status}");
+        }
+    }
 }
 
 #[test]
