@@ -6,41 +6,80 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
 /// Most bytes that are read as Markdown; a longer text is shown as it is.
 const MOST: usize = 64 * 1024;
+/// Most quotations in each other that are moved to the right.
+const NESTED: usize = 6;
+/// Where columns are aligned.
+const PLACES: [&str; 3] = ["left", "center", "right"];
 
 pub(in crate::web) fn html(text: &str) -> Markup {
     if text.len() > MOST {
         return html! { div.plain { (text) } };
     }
-    let mut links = Vec::new();
+    let mut open = Open::default();
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let events = Parser::new_ext(text, options).map(|event| harmless(event, &mut links));
+    let events = Parser::new_ext(text, options).map(|event| open.harmless(event));
     let mut html = String::new();
     pulldown_cmark::html::push_html(&mut html, events);
+    // Only the renderer writes `<`: in texts it is escaped.
+    for (cell, place) in ["th", "td"].into_iter().flat_map(|cell| PLACES.map(|place| (cell, place)))
+    {
+        let style = format!("<{cell} style=\"text-align: {place}\">");
+        html = html.replace(&style, &format!("<{cell} class=\"{place}\">"));
+    }
     PreEscaped(html)
 }
 
-/// The event without what a browser would obey. `links` has whether the open ones are shown.
-fn harmless<'t>(event: Event<'t>, links: &mut Vec<bool>) -> Event<'t> {
-    match event {
-        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
-        Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
-        Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
-        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-            links.push(leads_out(&dest_url));
-            opened(&dest_url, leads_out(&dest_url))
+/// What is open while a text is read.
+#[derive(Default)]
+struct Open {
+    /// Whether the links are shown.
+    links: Vec<bool>,
+    quotations: usize,
+}
+
+impl Open {
+    /// The event without what a browser would obey, or what would leave no room for the text.
+    fn harmless<'t>(&mut self, event: Event<'t>) -> Event<'t> {
+        let links = &mut self.links;
+        match event {
+            Event::Start(Tag::BlockQuote(_)) => {
+                self.quotations += 1;
+                if self.quotations > NESTED {
+                    Event::InlineHtml(CowStr::Borrowed(""))
+                } else {
+                    event
+                }
+            }
+            Event::End(TagEnd::BlockQuote(_)) => {
+                self.quotations -= 1;
+                if self.quotations >= NESTED {
+                    Event::InlineHtml(CowStr::Borrowed(""))
+                } else {
+                    event
+                }
+            }
+            Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+            Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
+            Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                links.push(leads_out(&dest_url));
+                opened(&dest_url, leads_out(&dest_url))
+            }
+            Event::End(TagEnd::Link | TagEnd::Image) => {
+                let end = if links.pop() == Some(true) { "</a>" } else { "" };
+                Event::InlineHtml(CowStr::Borrowed(end))
+            }
+            // The page's own headings make its outline.
+            Event::Start(Tag::Heading { .. }) => {
+                Event::Html(CowStr::Borrowed("<p class=\"label\">"))
+            }
+            Event::End(TagEnd::Heading(_)) => Event::Html(CowStr::Borrowed("</p>\n")),
+            Event::TaskListMarker(done) => {
+                Event::Text(CowStr::Borrowed(if done { "☑ " } else { "☐ " }))
+            }
+            other => other,
         }
-        Event::End(TagEnd::Link | TagEnd::Image) => {
-            let end = if links.pop() == Some(true) { "</a>" } else { "" };
-            Event::InlineHtml(CowStr::Borrowed(end))
-        }
-        // The page's own headings make its outline.
-        Event::Start(Tag::Heading { .. }) => Event::Html(CowStr::Borrowed("<p class=\"label\">")),
-        Event::End(TagEnd::Heading(_)) => Event::Html(CowStr::Borrowed("</p>\n")),
-        Event::TaskListMarker(done) => {
-            Event::Text(CowStr::Borrowed(if done { "☑ " } else { "☐ " }))
-        }
-        other => other,
     }
 }
 
@@ -76,10 +115,22 @@ mod tests {
                 "<p><a href=\"http://x/y.png\" rel=\"noopener noreferrer\" target=\"_blank\">p</a></p>\n",
             ),
             ("<javascript:x>", "<p>javascript:x</p>\n"),
+            (
+                "|a|b|\n|--:|:-:|\n|1|\" style=\"text-align: left\"|\n",
+                "<table><thead><tr><th class=\"right\">a</th><th class=\"center\">b</th></tr></thead><tbody>\n<tr><td class=\"right\">1</td><td class=\"center\">\" style=\"text-align: left\"</td></tr>\n</tbody></table>\n",
+            ),
             ("- [x] a", "<ul>\n<li>☑ a</li>\n</ul>\n"),
         ] {
             assert_eq!(html(text).into_string(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn quotations_in_each_other_leave_room_for_the_text() {
+        let html = html(&format!("{} deep\n\nafter", "> ".repeat(200))).into_string();
+        assert_eq!(html.matches("<blockquote>").count(), NESTED, "{html}");
+        assert_eq!(html.matches("</blockquote>").count(), NESTED, "{html}");
+        assert!(html.contains("<p>deep</p>") && html.ends_with("<p>after</p>\n"), "{html}");
     }
 
     #[test]
