@@ -22,7 +22,7 @@ pub(in crate::web) fn page(board: &Board, visit: &Visit) -> Page {
                         h1 { "Add a task" }
                         (Act::new("new", "add").stacked().form(visit, html! {
                             label { "Title" input name="title" autofocus; }
-                            label { "What is to be done" textarea name="description" rows="7" required {} }
+                            label { "What is to be done" textarea name="description" rows="7" {} }
                             div.pair { label { "Priority, 1 is first" input type="number" name="priority" min="1" max="10" value="5"; } }
                             (relations("", ""))
                             div.acts { button.first { "Add" } a.button href="/" { "Back" } }

@@ -319,6 +319,7 @@ fn without_script_the_browser_is_sent_back_and_told_there() {
     let server = Server::on(&board);
     let browser = Browser::logged_in(&server);
     let send = |fields: &[(&str, &str)]| server.ask(&browser.form("/do/add", fields));
+    assert!(!browser.get("/add").text().contains(" required"), "a title alone is enough");
     let answer = send(&[("title", "Added <b>"), ("back", "/?scope=all")]);
     assert_eq!(answer.status, 303, "{}", answer.text());
     let location = answer.header("location").unwrap().to_owned();
