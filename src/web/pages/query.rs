@@ -2,6 +2,7 @@
 
 use form_urlencoded::{Serializer, parse};
 
+use crate::harmless::shown::harmless;
 use crate::view::Filter;
 
 /// What the first screen is narrowed to, and where lists go on. What is not understood is passed
@@ -27,7 +28,8 @@ impl Query {
     pub(in crate::web) fn of(query: &str) -> Self {
         let mut asked = Self::default();
         for (name, value) in parse(query.as_bytes()) {
-            let text = Some(value.trim().to_owned()).filter(|value| !value.is_empty());
+            // It is shown in the page and in its title, and anybody can write an address.
+            let text = Some(harmless(value.trim())).filter(|value| !value.is_empty());
             match &*name {
                 "scope" => asked.scope = text,
                 "text" => asked.filter.text = text,
@@ -126,6 +128,8 @@ mod tests {
 
     #[test]
     fn any_query_is_read() {
+        let odd = Query::of("q=a%E2%80%AEb%E2%80%8Bc%1B%5B2J");
+        assert_eq!(odd.q.as_deref(), Some("a\u{fffd}b\u{fffd}c\u{fffd}[2J"));
         for query in ["", "&&=&", "rows=x&after=-1", "%ff%fe=%00", "text=%20"] {
             assert!(!Query::of(query).narrows(), "{query}");
         }
