@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::select;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tracing::Instrument;
 
@@ -20,6 +20,7 @@ use super::feed::Feed;
 use super::message::{Answer, Message, Past, Queued, send_surely};
 use super::metrics::{self, Form, Metrics, Seen};
 use super::options::{Options, Stay};
+use super::turns::Turns;
 use super::whereabouts::{self, Site};
 use super::writer::Writer;
 use crate::ops::{
@@ -36,7 +37,7 @@ use crate::state::time::Timestamp;
 #[derive(Clone)]
 pub struct Handle {
     /// Turns of the long reads that are made beside the writer.
-    beside: Arc<Semaphore>,
+    beside: Arc<Turns>,
     pub(super) feed: Arc<Feed>,
     metrics: Arc<Metrics>,
     dir: Arc<Path>,
@@ -153,33 +154,42 @@ impl Handle {
     /// snapshot only.
     async fn read_beside(&self, prepared: Box<dyn Prepared>, caller: &Caller) -> Answer {
         let caller = caller.clone();
-        self.beside(move |snapshot| snapshot.answer(prepared.as_ref(), &caller)).await?
+        let reader = caller.principal.as_ref().map(|principal| principal.token.clone());
+        let read = move |snapshot: Snapshot| snapshot.answer(prepared.as_ref(), &caller);
+        self.beside(reader, read).await?
     }
 
-    /// Returns what `read` makes of the state at that time. It runs on a thread of its own, so it
-    /// may take long.
-    pub async fn survey<T, F>(&self, read: F) -> Result<T, CallError>
+    /// Returns what `read` makes of the state at that time, for the bearer of a token or the person.
+    /// It runs on a thread of its own, so it may take long.
+    pub async fn survey<T, F>(&self, reader: Option<String>, read: F) -> Result<T, CallError>
     where
         T: Send + 'static,
         F: FnOnce(&State, &Policy, Timestamp) -> T + Send + 'static,
     {
-        self.beside(move |snapshot| read(&snapshot.state, &snapshot.policy, snapshot.now)).await
+        let read = move |snapshot: Snapshot| read(&snapshot.state, &snapshot.policy, snapshot.now);
+        self.beside(reader, read).await
     }
 
-    async fn beside<T, F>(&self, read: F) -> Result<T, CallError>
+    async fn beside<T, F>(&self, reader: Option<String>, read: F) -> Result<T, CallError>
     where
         T: Send + 'static,
         F: FnOnce(Snapshot) -> T + Send + 'static,
     {
-        let turn = self.beside.acquire().await.map_err(|_| BoardError::Ended)?;
+        let turn = self.beside.take(reader).await.ok_or(BoardError::Ended)?;
         let snapshot = {
             let (reply, answer) = oneshot::channel();
             self.send(Message::Snapshot(reply))?;
             answer.await.map_err(|_| BoardError::Ended)??
         };
-        let made = spawn_blocking(move || read(*snapshot)).await;
-        drop(turn);
-        made.map_err(|_| BoardError::Ended.into())
+        let (reply, made) = oneshot::channel();
+        // The thread has the turn: who asks and goes makes no room for another.
+        spawn_blocking(move || {
+            if !reply.is_closed() {
+                drop(reply.send(read(*snapshot)));
+            }
+            drop(turn);
+        });
+        made.await.map_err(|_| BoardError::Ended.into())
     }
 
     async fn ask(
@@ -324,6 +334,6 @@ pub fn spawn(options: Options) -> Handle {
     }
     let last =
         Arc::new(Stop { sender, leaving, writer: started.ok().map(|one| one.thread().id()) });
-    let beside = Arc::new(Semaphore::new(limit::READING.max));
+    let beside = Arc::new(Turns::default());
     Handle { beside, feed, metrics, dir, last }
 }

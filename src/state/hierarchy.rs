@@ -121,6 +121,15 @@ impl Progress {
         self.percent = percent(self.done, self.tasks);
     }
 
+    pub fn add(&mut self, other: &Self) {
+        self.tasks += other.tasks;
+        self.done += other.done;
+        self.held += other.held;
+        self.review += other.review;
+        self.failed += other.failed;
+        self.percent = percent(self.done, self.tasks);
+    }
+
     /// The status shown for a parent whose own status is `status`: in_progress once a part is held,
     /// in review or done.
     pub fn word(&self, status: TaskStatus) -> &'static str {

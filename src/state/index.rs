@@ -27,7 +27,8 @@ pub(super) struct Index {
     ranks: HashMap<Ordinal, Rank>,
     /// Tasks that wait only for `not_before`.
     delayed: BTreeSet<(Timestamp, Ordinal)>,
-    dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
+    /// Shared with the copies that long reads take, because there may be millions of them.
+    dependents: HashMap<TaskId, Arc<BTreeSet<Ordinal>>>,
     parts: HashMap<TaskId, Parts>,
     by_path: BTreeMap<String, BTreeSet<Ordinal>>,
     /// Tasks that have parts, and how many of them have each status.
@@ -193,7 +194,7 @@ impl Index {
                 self.kept.insert((kept.until, ordinal));
             }
             for id in task.dependencies.iter().chain(task.after()) {
-                self.dependents.entry(id.clone()).or_default().insert(ordinal);
+                Arc::make_mut(self.dependents.entry(id.clone()).or_default()).insert(ordinal);
             }
             if let Some(parent) = &task.parent {
                 let parts = self.parts.entry(parent.clone()).or_default();
@@ -339,7 +340,7 @@ impl Index {
     }
 
     pub(super) fn dependents(&self, id: &TaskId) -> impl Iterator<Item = Ordinal> + '_ {
-        self.dependents.get(id).into_iter().flatten().copied()
+        self.dependents.get(id).into_iter().flat_map(|all| all.iter().copied())
     }
 
     pub(super) fn has_dependents(&self, id: &TaskId) -> bool {
@@ -443,9 +444,9 @@ impl Index {
     }
 }
 
-fn remove<K: Eq + Hash>(map: &mut HashMap<K, BTreeSet<Ordinal>>, key: &K, ordinal: Ordinal) {
+fn remove<K: Eq + Hash>(map: &mut HashMap<K, Arc<BTreeSet<Ordinal>>>, key: &K, ordinal: Ordinal) {
     if let Some(ordinals) = map.get_mut(key) {
-        ordinals.remove(&ordinal);
+        Arc::make_mut(ordinals).remove(&ordinal);
         if ordinals.is_empty() {
             map.remove(key);
         }

@@ -122,6 +122,7 @@ limits! {
     WAITING = "calls that wait in one process", 8_192, "calls";
     QUEUED = "calls that one process has not looked at", 1_024, "calls";
     READING = "long reads of one process at once", 4, "calls";
+    READING_OF_ONE = "long reads of one token at once", 2, "calls";
     FETCHING = "calls that read snapshots or bundles at once", 4, "calls";
 }
 
@@ -130,8 +131,10 @@ pub const CODE_MINUTES: u64 = 15;
 pub const CODES: usize = 100;
 /// Days for which a browser stays logged in.
 pub const COOKIE_DAYS: i64 = 30;
-/// Pages that are kept up to date at once by one server.
-pub const OPEN_PAGES: usize = 1_000;
+/// Pages of one visitor that a server keeps up to date at once.
+pub const OPEN_PAGES: usize = 200;
+/// Drawings of the graph that one server keeps.
+pub const DRAWINGS: usize = 16;
 /// Calls per second of one token, unless it or `config.toml` says otherwise.
 pub const RATE: u32 = 1_000;
 /// Minutes for which a task is kept for an agent, unless the call says otherwise.

@@ -116,7 +116,7 @@ impl State {
     }
 
     /// Dependencies of `task` and of its ancestors.
-    pub(super) fn prerequisites<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
+    pub fn prerequisites<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
         let inherited = self.ancestors(task).flat_map(|above| &above.dependencies);
         task.dependencies.iter().chain(inherited)
     }

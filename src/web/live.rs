@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -52,7 +51,8 @@ pub(super) struct Live {
     /// Tells frames of this process from those of another.
     epoch: String,
     screens: Mutex<HashMap<Key, watch::Sender<Arc<Frame>>>>,
-    open: Arc<AtomicUsize>,
+    /// How many pages each visitor has open.
+    open: Arc<Pages>,
     pub(super) closing: CancellationToken,
 }
 
@@ -151,8 +151,8 @@ fn queried(request: &Parts, wanted: &str) -> Option<String> {
 /// The stream of an open page.
 pub(super) fn answer(door: &Arc<Door>, visit: &Visit, request: &Parts) -> Response {
     let Some(caller) = &visit.caller else { return StatusCode::UNAUTHORIZED.into_response() };
-    let Some(place) = Place::take(&door.live.open) else {
-        tracing::warn!(OPEN_PAGES, "too many open pages; a new one is not kept up to date");
+    let Some(place) = Place::take(&door.live.open, visit.viewer()) else {
+        tracing::warn!(OPEN_PAGES, "too many open pages of one visitor; a new one stays as it is");
         return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, LATER)]).into_response();
     };
     let Some(path) = queried(request, "page") else {
@@ -312,19 +312,35 @@ impl Frame {
     }
 }
 
-/// One of the pages that may be open at once.
-struct Place(Arc<AtomicUsize>);
+/// Pages that are open, by visitor.
+type Pages = Mutex<HashMap<Option<String>, usize>>;
+
+/// One of the pages that a visitor may have open at once.
+struct Place {
+    pages: Arc<Pages>,
+    visitor: Option<String>,
+}
 
 impl Place {
-    fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(open));
-        (open.fetch_add(1, Ordering::Relaxed) < OPEN_PAGES).then_some(place)
+    fn take(pages: &Arc<Pages>, visitor: Option<String>) -> Option<Self> {
+        let mut counts = pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(visitor.clone()).or_default();
+        if *count == OPEN_PAGES {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        Some(Self { pages: Arc::clone(pages), visitor })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut counts = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.visitor) {
+            *count -= 1;
+        }
+        counts.retain(|_, count| *count > 0);
     }
 }
 
@@ -373,6 +389,19 @@ mod tests {
             let whole = third.since(has, "e");
             assert!(text(&whole).contains("hx-target=\"main\""), "{has:?}: {whole:?}");
         }
+    }
+
+    #[test]
+    fn pages_of_one_visitor_leave_room_for_those_of_others() {
+        let pages = Arc::default();
+        let take = |visitor: Option<&str>| Place::take(&pages, visitor.map(str::to_owned));
+        let mut all: Vec<_> = (0..OPEN_PAGES).map_while(|_| take(Some("observer"))).collect();
+        assert_eq!((all.len(), take(Some("observer")).is_none()), (OPEN_PAGES, true));
+        assert!(take(None).is_some() && take(Some("other")).is_some());
+        all.pop();
+        assert!(take(Some("observer")).is_some());
+        drop(all);
+        assert!(pages.lock().unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 
 mod actions;
 mod assets;
+mod drawings;
 mod entrance;
 mod live;
 mod login;
@@ -34,6 +35,7 @@ use crate::ops::Operation;
 use crate::participant::{self, CallError, Caller, Handle};
 
 use actions::{Form, Outcome};
+use drawings::Drawings;
 use entrance::{dressed, is_own};
 use live::Live;
 use login::Logins;
@@ -92,6 +94,7 @@ pub struct Door {
     name: Arc<str>,
     logins: Logins,
     live: Live,
+    drawings: Drawings,
     said: Said,
     /// Name of the person whose board it is.
     person: Option<Arc<str>>,
@@ -116,6 +119,7 @@ impl Door {
             site,
             logins,
             live,
+            drawings: Drawings::default(),
             said: Said::default(),
             person,
         }

@@ -12,12 +12,13 @@ use crate::ops::{
     find_tasks, get_board, get_history, get_master_plan, get_task, list_snapshots, may_read,
 };
 use crate::participant::CallError;
+use crate::state::State;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
+use crate::state::policy::Policy;
 use crate::state::task::Task;
-use crate::view::{
-    Board, Detail, Found, Graph, Kind, List, Look, Named, Profile, Timeline, Tree, latest,
-};
+use crate::state::time::Timestamp;
+use crate::view::{Board, Detail, Found, Kind, List, Look, Named, Profile, Timeline, Tree, latest};
 
 /// Events of a page, and those that a task and an agent show.
 const EVENTS: u32 = 100;
@@ -84,6 +85,15 @@ impl Reader<'_> {
         self.door.ask::<GetBoard>(self.visit, rows_of(rows, 0)).await
     }
 
+    /// What `read` makes of the state, in the visitor's turn.
+    async fn survey<T, F>(&self, read: F) -> Result<T, CallError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&State, &Policy, Timestamp) -> T + Send + 'static,
+    {
+        self.door.handle.survey(self.visit.viewer(), read).await
+    }
+
     async fn head(&self) -> Opened {
         let board = self.board(pages::board::ROWS).await?;
         Ok((pages::head(&board), board.seq))
@@ -106,7 +116,7 @@ impl Reader<'_> {
         let asked = get_history::Params { agent: Some(name.to_owned()), ..history(EVENTS_OF_ONE) };
         let (events, _) = self.history(asked).await?;
         let principal = self.visit.principal();
-        let made = self.door.handle.survey(move |state, policy, now| {
+        let made = self.survey(move |state, policy, now| {
             let filter = Default::default();
             let look = Look { now, policy, scope: None, filter: &filter, rows: 0 };
             let mut profile = Profile::of(state, &id, &look)?;
@@ -124,7 +134,7 @@ impl Reader<'_> {
         let board = self.board(pages::board::ROWS).await?;
         let query = self.query.clone();
         let kind = query.is.as_deref().and_then(Kind::of_word).unwrap_or(Kind::All);
-        let list = self.door.handle.survey(move |state, _, now| {
+        let list = self.survey(move |state, _, now| {
             let after = query.after.and_then(|after| usize::try_from(after).ok());
             let (scope, after) = (query.scope.as_deref(), after.unwrap_or_default());
             List::of(state, kind, scope, &query.filter, after, now)
@@ -139,7 +149,7 @@ impl Reader<'_> {
         let (id, principal) = (task.id.clone(), self.visit.principal());
         let asked = get_history::Params { task_id: Some(id.to_string()), ..history(EVENTS_OF_ONE) };
         let (events, _) = self.history(asked).await?;
-        let made = self.door.handle.survey(move |state, _, now| {
+        let made = self.survey(move |state, _, now| {
             let mut detail = Detail::of(state, &id, now);
             detail.messages.retain(|message| may_read(principal.as_deref(), message));
             (detail, latest(state, &events))
@@ -179,13 +189,8 @@ impl Reader<'_> {
 
     async fn graph(&self) -> Opened {
         let board = self.board(pages::board::ROWS).await?;
-        let query = self.query.clone();
-        let graph = self.door.handle.survey(move |state, _, _| {
-            Graph::of(state, query.scope.as_deref(), query.is.as_deref() == Some("all"))
-        });
-        let graph = graph.await?;
-        let (page, seq) = (pages::graph::page(&board, &graph, self.query), graph.seq);
-        Ok((page, seq))
+        let (drawn, seq) = self.door.drawings.of(self.door, self.visit, self.query).await?;
+        Ok((pages::graph::page(&board, drawn), seq))
     }
 
     async fn timeline(&self) -> Opened {
@@ -193,8 +198,6 @@ impl Reader<'_> {
         let is_offered = |hours: &u32| pages::timeline::HOURS.contains(hours);
         let hours = self.query.rows.filter(is_offered).unwrap_or(pages::timeline::HOURS[1]);
         let timeline = self
-            .door
-            .handle
             .survey(move |state, _, now| Timeline::of(state, now, pages::timeline::millis(hours)));
         let timeline = timeline.await?;
         Ok((pages::timeline::page(&board, &timeline, hours), timeline.seq))
@@ -208,7 +211,7 @@ impl Reader<'_> {
             ..history(EVENTS)
         };
         let (events, next) = self.history(asked).await?;
-        let events = self.door.handle.survey(move |state, _, _| latest(state, &events)).await?;
+        let events = self.survey(move |state, _, _| latest(state, &events)).await?;
         Ok((pages::events::page(&board, &events, next, self.query, self.visit), board.seq))
     }
 
@@ -227,14 +230,14 @@ impl Reader<'_> {
         let asked = get_master_plan::Params {};
         let plan = self.door.ask::<GetMasterPlan>(self.visit, asked).await?;
         let scope = self.query.scope.clone();
-        let tree = self.door.handle.survey(move |state, _, _| Tree::of(state, scope.as_deref()));
+        let tree = self.survey(move |state, _, _| Tree::of(state, scope.as_deref()));
         let tree = tree.await?;
         Ok((pages::plan::page(&board, &tree, &plan.master_plan, self.query), tree.seq))
     }
 
     async fn files(&self) -> Opened {
         let board = self.board(pages::board::ROWS).await?;
-        let held = self.door.handle.survey(|state, _, _| {
+        let held = self.survey(|state, _, _| {
             let named = |id: &TaskId| Named::find(state, id);
             let held = state.reservations().take(limit::PAGE.max);
             held.map(|one| (one.clone(), one.task.as_ref().map(named))).collect::<Vec<_>>()
@@ -245,7 +248,7 @@ impl Reader<'_> {
     async fn search(&self) -> Opened {
         let board = self.board(pages::board::ROWS).await?;
         let words = self.query.q.clone().unwrap_or_default();
-        let found = self.door.handle.survey(move |state, _, now| Found::of(state, &words, now));
+        let found = self.survey(move |state, _, now| Found::of(state, &words, now));
         let found = found.await?;
         Ok((pages::search::page(&board, &found, self.query, self.visit), found.seq))
     }
@@ -253,7 +256,7 @@ impl Reader<'_> {
     async fn discoveries(&self) -> Opened {
         let board = self.board(pages::board::ROWS).await?;
         let after = self.query.after.and_then(|after| usize::try_from(after).ok());
-        let found = self.door.handle.survey(move |state, _, _| {
+        let found = self.survey(move |state, _, _| {
             let newest = state.discoveries().rev().skip(after.unwrap_or_default());
             let found: Vec<_> = newest.take(pages::discoveries::PAGE).cloned().collect();
             (found, state.discoveries().len())

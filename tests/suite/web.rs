@@ -5,6 +5,7 @@ mod addresses;
 mod chromium;
 mod command;
 mod door;
+mod heavy;
 mod live;
 
 use serde_json::Value;

@@ -41,6 +41,8 @@ const OF_ONE: usize = 50;
 const NUMBERED: usize = 10;
 /// Most pages of events among which a message is looked for.
 const MESSAGE_PAGES: usize = 20;
+/// Most tasks that one stands below in the graph.
+const BELOW: usize = 5;
 
 pub(super) struct Reader {
     there: Arc<There>,
@@ -132,14 +134,16 @@ impl Reader {
     }
 
     /// What waits, below what it waits for. A task that waits for several stands below the first
-    /// whole, and below the others alone.
+    /// whole, and below a few others alone.
     async fn graph(&self) -> anyhow::Result<Vec<TaskRow>> {
         let tasks = self.tasks().await?;
         let numbers = numbers(tasks.iter());
         let by_id: HashMap<&TaskId, &Brief> = tasks.iter().map(|one| (&one.id, one)).collect();
         let mut behind: HashMap<&TaskId, Vec<&Brief>> = HashMap::new();
         for task in &tasks {
-            task.blocked_by.iter().for_each(|by| behind.entry(by).or_default().push(task));
+            let known = task.blocked_by.iter().filter(|by| by_id.contains_key(by));
+            let shown = known.take(BELOW);
+            shown.for_each(|by| behind.entry(by).or_default().push(task));
         }
         let is_first = |task: &&Brief| task.blocked_by.iter().all(|by| !by_id.contains_key(by));
         let firsts = tasks.iter().filter(|task| is_first(task) && behind.contains_key(&task.id));

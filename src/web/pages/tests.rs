@@ -214,7 +214,7 @@ fn pages(state: &State, text: &str, visit: &Visit) -> Vec<(&'static str, Page)> 
         ("agents", agents::page(&board)),
         ("agent", agents::one(&board, &profile, &board.latest, visit)),
         ("list", list::page(&board, &list, &query)),
-        ("graph", graph::page(&board, &Graph::of(state, None, true), &query)),
+        ("graph", graph::page(&board, graph::drawn(&graph_of(state), &query))),
         ("timeline", timeline::page(&board, &Timeline::of(state, now(), timeline::millis(4)), 4)),
         ("events", events::page(&board, &board.latest, Some(3), &query, visit)),
         ("plan", plan::page(&board, &Tree::of(state, None), &plan, &query)),
@@ -226,6 +226,10 @@ fn pages(state: &State, text: &str, visit: &Visit) -> Vec<(&'static str, Page)> 
         ("add", add::page(&board, visit)),
         ("failure", failure::page(text)),
     ]
+}
+
+fn graph_of(state: &State) -> Graph {
+    Graph::of(state, None, true, &|| false).unwrap()
 }
 
 fn parsed(html: &str) -> RcDom {
@@ -364,7 +368,8 @@ fn first_screen_of_a_large_board_is_small() {
     let page = list::page(&board, &list, &Query { after: Some(400), ..Query::default() });
     let html = shell::page(&visit(), &page).into_string();
     assert!(html.contains("401 to 600 of 10000") && html.len() < 150_000, "{}", html.len());
-    let graph = graph::page(&board, &Graph::of(&state, None, true), &Query::default());
+    let drawn = graph::drawn(&graph_of(&state), &Query::default());
+    let graph = graph::page(&board, drawn);
     let html = shell::page(&visit(), &graph).into_string();
     assert!(html.len() < 1_000_000 && html.contains("more do not fit"), "{}", html.len());
 }

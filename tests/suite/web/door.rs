@@ -29,6 +29,13 @@ fn token(board: &Board, role: &str) -> String {
     made.value()["token"].as_str().unwrap().to_owned()
 }
 
+/// A browser that was logged in with an observer's token.
+pub(super) fn as_observer<'s>(board: &Board, server: &'s Server) -> Browser<'s> {
+    let mut browser = Browser::at(server);
+    assert_eq!(browser.log_in(&fresh_code(server, &token(board, "observer"))).status, 303);
+    browser
+}
+
 #[test]
 fn printed_link_logs_in_once_with_a_cookie_for_this_host_alone() {
     let board = Board::new();
