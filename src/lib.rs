@@ -37,7 +37,7 @@
 // | sessions and runs: who runs one, where, and who receives its end | `state::run` (`runner`, `follow`, `sessions`); `journal::sqlite` for their tables |
 // | discoveries, and which agents get them | `state::finding` |
 // | how calls become durable | `participant`: `commit` (what comes next, a pure value: `batch`, `round`), `driver` (carries it out; `decide`: what a batch records; `actors`), `disk` (what it needs), `files` (the real one, on `board`) |
-// | how calls come in, wait, are read | `participant`: `handle` (the way in), `message`, `writer` (the thread; `messages`, `reads`, `neighbours`), `waiting`, `beside` (long reads), `feed`, `hints` (of what others do), `upkeep`, `archive` (the past) |
+// | how calls come in, wait, are read | `participant`: `handle` (the way in), `message`, `writer` (the thread; `messages`, `reads`, `neighbours`), `waiting`, `beside` and `turns` (long reads), `feed`, `hints` (of what others do), `upkeep`, `archive` (the past) |
 // | how a process opens a board, and is seen on it | `participant`: `opening`, `access`, `attendance` (time, sign of life, what is due), `presence`, `living`, `lock` |
 // | what the state file is called | `config`, `statefile`: `home`; `participant`: `naming` (agreement, renaming) |
 // | what health says | `ops::health_check`; `participant`: `obstacles` (looked for once a second), `room` (on the disk), `holder` (of a lock) |
@@ -56,7 +56,7 @@
 // | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `elicitation` (what their users are asked), `stdio`, `http`, `subscriptions` |
 // | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
 // | who may connect over HTTP, and where | `http`: `gate` (host, origin, token, form, size), `token`, `listener` (addresses) |
-// | what a person sees and does in a browser | `web`: `mod` (addresses), `login` and `site` (who gets in, and where), `entrance` (headers), `shell` and `pages` (what is shown), `live` (what changes in open pages) |
+// | what a person sees and does in a browser | `web`: `mod` (addresses), `login` and `site` (who gets in, and where), `entrance` (headers), `shell` and `pages` (what is shown), `live` (what changes in open pages), `drawings` (of the graph) |
 // | what a person types | `cli`: one file per command; `line` (options and the list of commands), `session` (board and printing), `report` (errors, exit codes); `print` and `wording` for what all of them say |
 // | what is understood of a line that is guessed | `cli::guess`: `table` (words), `options`; `cli::meant` for names of tasks and agents |
 // | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |
@@ -66,7 +66,7 @@
 // | how texts are cleaned when they come in, before a model reads them, and before a terminal shows them | `harmless`: control characters, `tags` of hosts, and `shown`; `bom`: the byte order mark |
 // | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |
 // | what a purge takes out, and from where | `participant::purge` (`text`, `files`), `journal::sqlite::purge` |
-// | what counts as a secret | `redact`: `issuer` (prefixes), `shape` (other forms), `named` (a name before it), `spoken`, `command`, `cookie`; `telling` and `value` judge; a corpus in `tests/data/redaction` |
+// | what counts as a secret | `redact`: tables of `issuer` (prefixes), `shape` (other forms), `named` (a name before it), `table` (a column), `spoken`, `command`, `cookie`; `telling`, `value`, `letters` judge; `view` (wide and escaped forms); a corpus in `tests/data/redaction` |
 // | what a program that embeds the board sees | `board`: `options`, `answer`, `events`, `file`; `ops::typed` |
 // | where the board is, and how it is set | `location`, `worktree` (`link`: broken ones, `tables`: where only git reads references), `config` |
 // | in which worktree and at which commit agents work | `participant::whereabouts`; `worktree` reads git's files, `git` runs it |

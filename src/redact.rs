@@ -1,10 +1,11 @@
 //! Secrets in what agents write, replaced by `[redacted: kind]` before anything is decided or kept.
 //!
-//! A text is searched without the characters that no reader sees (`view`). In it, `issuer` finds
-//! the prefixes that issuers give their secrets, `shape` other forms; `named` finds values after a
-//! name such as `api_key` in prose, code, JSON, YAML and environments, `spoken` what people write
-//! to each other, `command` arguments of commands, `cookie` those of headers; `telling`, `value`
-//! and `plain` judge names, values and words. In objects the values of fields with such names are
+//! A text is searched as it is meant (`view`: without the characters that no reader sees, with wide
+//! and escaped signs as plain ones). In it, `issuer` finds the prefixes that issuers give their
+//! secrets, `shape` other forms; `named` finds values after a name such as `api_key` in code, JSON,
+//! YAML and environments, `table` those below one, `spoken` those after names of people's own,
+//! `command` arguments of commands, `cookie` those of headers; `telling`, `value`, `letters` and
+//! `plain` judge names, values and words. In objects the values of fields with such names are
 //! masked, names are texts, too, and of bodies of requests (`body`) only size and hash are kept.
 //! All take time linear in the text.
 
@@ -13,10 +14,12 @@ mod command;
 mod cookie;
 mod document;
 mod issuer;
+mod letters;
 mod named;
 mod plain;
 mod shape;
 mod spoken;
+mod table;
 mod telling;
 mod value;
 mod view;
@@ -137,6 +140,7 @@ fn found_in(text: &str, by_name: bool) -> Vec<Finding> {
         found.extend(spoken::findings(text));
         found.extend(command::findings(text));
         found.extend(cookie::findings(text));
+        found.extend(table::findings(text));
     }
     found
 }

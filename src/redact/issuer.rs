@@ -70,7 +70,9 @@ const ISSUERS: &[Issuer] = &[
     issuer("openai key", 20, "", "sk-proj- sk-svcacct- sk-admin- sk-None- sess-"),
     strict("openai key", 20, "sk-", has_digits_and_case),
     issuer("google key", 30, "", "AIza AQ."),
-    issuer("google token", 20, "", "ya29. 1//0 GOCSPX-"),
+    issuer("google token", 20, "", "ya29. 1//0 1%2F%2F0 4/0A 4%2F0A GOCSPX-"),
+    issuer("mapbox token", 50, ".", "sk.eyJ tk.eyJ pk.eyJ"),
+    issuer("confluent key", 40, BASE64, "cflt"),
     strict("aws key id", 16, "AKIA ASIA ABIA ACCA AROA AIDA A3TX", is_upper),
     issuer("aws key", 40, BASE64, "ABSK bedrock-api-key- Atza| Atzr|"),
     issuer("aws key", 26, "", "da2- amzn.mws. amzn1.oa2-cs."),
@@ -253,7 +255,7 @@ fn is_drawn(tail: &str) -> bool {
 }
 
 /// True if one part is long, random and of both cases and digits, as no hash or name is.
-fn is_mixed(tail: &str) -> bool {
+pub(super) fn is_mixed(tail: &str) -> bool {
     let part = longest_part(tail);
     part.len() >= 20
         && [u8::is_ascii_digit, u8::is_ascii_uppercase, u8::is_ascii_lowercase]

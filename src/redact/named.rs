@@ -9,14 +9,14 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::{Captures, Regex};
 
-use super::plain::{ends_alone, may_be_password, may_be_said};
+use super::plain::{ends_alone, may_be_password, may_be_said, may_be_token};
 use super::telling::{Habit, judged};
 use super::value::{has, is_opaque, is_reference, is_secret, stands_for_one, unquoted_length};
 use super::{Finding, MARK, ceil, floor};
 
 /// Parts of names of which every telling name contains one.
-const SIGNS: [&str; 13] = [
-    "pass", "pwd", "pw", "pin", "otp", "secret", "token", "key", "cred", "auth", "mnemonic",
+const SIGNS: [&str; 14] = [
+    "pat", "pass", "pwd", "pw", "pin", "otp", "secret", "token", "key", "cred", "auth", "mnemonic",
     "phrase", "clave",
 ];
 /// Most bytes of a value; more of it are no password, and no token of these names is longer.
@@ -26,7 +26,7 @@ const LONGEST_NAME: usize = 100;
 
 /// A value, after a quote, up to where a text or a word ends.
 const VALUE: &str =
-    r#"(?:[bBrRuUfF]{0,2}(?P<quote>\\{0,7}["'`“„«]))?(?P<value>[^\s\x00"'`\\“”„«»]+)"#;
+    r#"(?:[bBrRuUfF]{0,2}(?P<quote>"""|'''|\\{0,7}["'`“„«]))?(?P<value>[^\s\x00"'`\\“”„«»]+)"#;
 
 /// Patterns of what may follow a name.
 struct Following {
@@ -36,6 +36,9 @@ struct Following {
     option: Regex,
     /// A field `value`, behind a field `name`.
     beside: Regex,
+    /// A quoted word as the only argument of a call, or at the end of a line that the name begins.
+    called: Regex,
+    told: Regex,
     /// What stands before the name of a separate value.
     before_option: Regex,
     /// What stands before a name that is a field's value.
@@ -44,14 +47,16 @@ struct Following {
 
 /// Always present, because the patterns are constants; a test builds it.
 static FOLLOWING: LazyLock<Option<Following>> = LazyLock::new(|| {
-    let pair = r#"^["'`\\\]\)*]{0,6}[ \t]{0,8}(?:[<(][A-Za-z ]{1,20}[>)][ \t]{0,4})?(?P<between>:[ \t]{0,4}[&A-Za-z_'<>\[\], ]{1,40}=|(?:string|String|str|varchar)[ \t]{0,4}=|=>|->|→|[:?.+|]{0,3}={1,3}|:[ \t]{0,4}[|>][+-]?[ \t]{0,4}\n|[:：]|%3[DdAa]|\||[ \t](?i:is|was|set to|changed to|reset to|equals|is now):?[ \t]|>|,)[\s*]{0,40}"#;
+    let pair = r#"^["'`\\\]\)*]{0,6}[ \t]{0,8}(?:[<(][A-Za-z ]{1,20}[>)][ \t]{0,4})?(?P<between>:[ \t]{0,4}[&A-Za-z_'<>\[\], ]{1,40}=|(?:string|String|str|varchar)[ \t]{0,4}=|=>|->|→|[:?.+|]{0,3}={1,3}|:[ \t]{0,4}[|>][+-]?[ \t]{0,4}\n|[:：](?:[ \t]{0,4}\|)?|%3[DdAa]|\||(?:[ ][\w:.-]{1,20}="[^"\n]{0,40}"){1,3}>|[ \t](?i:is|was|set to|changed to|reset to|equals|is now):?[ \t]|>|,)[\s*]{0,40}"#;
     let option = r#"^["']?(?:,[ \t]{0,4})?(?P<between>[ \t]+|","|', ')"#;
-    let beside = r#"^\\{0,3}["']?[,;]?\s{1,40}\\{0,3}["']?(?i:value|v|content)\\{0,3}["']?[ \t]?(?P<between>[:=])[ \t]?"#;
+    let beside = r#"^\\{0,3}["']?(?:[,;]\s{0,40}|\s{1,40})\\{0,3}["']?(?i:value|v|content)\\{0,3}["']?[ \t]?(?P<between>[:=])[ \t]?"#;
     let with_value = |pattern: &str| Regex::new(&format!("{pattern}{VALUE}")).ok();
     Some(Following {
         pair: with_value(pair)?,
         option: with_value(option)?,
         beside: with_value(beside)?,
+        called: Regex::new(&format!(r#"^(?P<between>\(){VALUE}["'`]\)"#)).ok()?,
+        told: Regex::new(&format!(r#"^(?P<between>[ \t]{{1,8}}){VALUE}["'`](?:$|[\r\n;])"#)).ok()?,
         before_option: Regex::new(
             r#"(?:(?:^|[\s"'`(\[,=])--?|\b(?:setx?|setenv|ENV|ARG)[ \t]+(?:-\w+[ \t]+)?)["']?[/\w.:@-]*$"#,
         )
@@ -65,6 +70,11 @@ static FOLLOWING: LazyLock<Option<Following>> = LazyLock::new(|| {
 
 static SCOUT: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(SIGNS).ok());
+
+/// Whether a telling name may be in the text.
+pub(super) fn may_name(text: &str) -> bool {
+    SCOUT.as_ref().is_some_and(|scout| scout.is_match(text))
+}
 
 pub(super) fn findings(text: &str) -> Vec<Finding> {
     let (Some(scout), Some(following)) = (&*SCOUT, &*FOLLOWING) else { return Vec::new() };
@@ -99,7 +109,8 @@ fn name_around(text: &str, sign: Range<usize>, from: usize) -> Range<usize> {
         .rfind(|c| !is_part(c))
         .map_or(from, |at| from + at + text[from + at..].chars().next().map_or(1, char::len_utf8));
     let word = word.max(end.saturating_sub(LONGEST_NAME).min(sign.start));
-    let word = ceil(text, word);
+    // A property of Java: `-Dpassword=…`.
+    let word = if text[word..].starts_with("-D") { word + 2 } else { ceil(text, word) };
     let before = text[from..word].trim_end_matches(' ');
     let first = FIRST_WORDS.iter().find(|first| {
         before.len() + 1 == word - from
@@ -125,7 +136,18 @@ impl Following {
         .then(|| self.option.captures(rest));
         let beside =
             self.before_beside.is_match(before).then(|| self.beside.captures(rest)).flatten();
-        [self.pair.captures(rest), option.flatten(), beside].into_iter().flatten()
+        let is_quoted = |sign: &str| {
+            rest.strip_prefix(sign).is_some_and(|rest| rest.starts_with(['"', '\'', '`']))
+        };
+        let line = before.trim_end_matches([' ', '\t']);
+        let is_begun = line.is_empty() || line.ends_with('\n') || line.ends_with("#define");
+        let is_member = text[name.clone()].starts_with('.') || before.ends_with(['.', '>', ':']);
+        let apart = match () {
+            () if is_quoted("(") && is_member => self.called.captures(rest),
+            () if is_quoted(" ") && is_begun => self.told.captures(rest),
+            () => None,
+        };
+        [self.pair.captures(rest), option.flatten(), beside, apart].into_iter().flatten()
     }
 }
 
@@ -168,14 +190,36 @@ impl<'t> Pair<'t> {
         let habit =
             if self.is_prose() && self.habit != Habit::Code { Habit::Token } else { self.habit };
         let is_secret = is_secret(bare, habit, self.is_quoted)
-            || self.habit == Habit::Password && self.is_plain(bare);
+            || self.habit == Habit::Password && self.is_plain(bare)
+            || self.habit == Habit::Token && self.is_chosen(bare);
         let counts = self.habit == Habit::Password
             && self.text[self.name.clone()].ends_with("pass")
             && bare.bytes().all(|byte| byte.is_ascii_digit());
         // A list of names is not a name with its value.
-        let is_list = self.between == "," && !(self.is_field() && is_opaque(bare));
-        (!is_code && !stands_for_one && !counts && !is_list && is_secret)
+        let is_list =
+            self.between == "," && !self.is_set() && !(self.is_field() && is_opaque(bare));
+        (!is_code && !stands_for_one && !counts && !is_list && !self.is_in_path() && is_secret)
             .then(|| Finding { place: self.value.clone(), kind: self.kind })
+    }
+
+    /// True if people chose it where this one stands: words and digits, or letters and signs.
+    fn is_chosen(&self, word: &str) -> bool {
+        let is_code = !self.is_quoted && word.contains(['.', '(', '[']);
+        !is_code && !self.is_prose() && may_be_token(word)
+    }
+
+    /// True if a function of the language that is written gives the name its value.
+    fn is_set(&self) -> bool {
+        let before = self.text[..self.name.start].trim_end_matches(['"', '\'', ' ']);
+        let Some(called) = before.strip_suffix('(') else { return false };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let called = called[called.trim_end_matches(is_name).len()..].to_ascii_lowercase();
+        ["set", "define", "put", "env", "header"].iter().any(|verb| called.contains(verb))
+    }
+
+    /// True for a part of an address or another name of parts, as `arn:…:secret:…`.
+    fn is_in_path(&self) -> bool {
+        self.between == ":" && self.text[..self.name.start].ends_with([':', '/'])
     }
 
     /// True if a word is a password where this one stands.
@@ -189,7 +233,7 @@ impl<'t> Pair<'t> {
                 _ if self.is_quoted => {
                     rest.trim_start_matches('\\').starts_with(['"', '\'', '`', '”', '»'])
                 }
-                ">" => rest.starts_with('<'),
+                _ if self.is_markup() => rest.starts_with('<'),
                 // Without spaces, this is an environment, an address or a log rather than code.
                 "=" if !is_spaced => {
                     rest.is_empty()
@@ -212,7 +256,7 @@ impl<'t> Pair<'t> {
     }
 
     fn is_markup(&self) -> bool {
-        self.between == ">"
+        self.between.ends_with('>') && !["=>", "->"].contains(&self.between)
     }
 
     /// True if a quoted name stands before a quoted value: that is a field of JSON or the like,

@@ -2,7 +2,8 @@
 //! what it says and from what stands around it: a sentence about passwords goes on, a password is
 //! said alone.
 
-use super::value::is_wordy;
+use super::telling::Habit;
+use super::value::{has, is_secret, is_wordy};
 
 /// Words that say something about a password, a field or a type.
 const NO_PASSWORDS: &str = "\
@@ -74,6 +75,24 @@ const NAMING: [&str; 21] = [
     "비밀번호",
     "input",
 ];
+
+/// Whether people may have chosen the word for a secret: a word with digits, or with signs.
+pub(super) fn may_be_token(word: &str) -> bool {
+    let count = |is: fn(&u8) -> bool| word.bytes().filter(is).count();
+    let is_mixed = count(u8::is_ascii_digit) >= 2 && count(u8::is_ascii_alphabetic) >= 3;
+    (is_mixed || has(word, |byte| b"!@#$%^&*?~+=".contains(byte)))
+        && !names_a_secret(word)
+        && is_secret(word, Habit::Password, true)
+}
+
+/// Whether a word of programs says what kind of thing it is.
+pub(super) fn names_a_secret(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    NAMING.iter().any(|part| word.contains(part))
+        || ["key", "secret", "auth", "config", "param", "value", "field"]
+            .iter()
+            .any(|part| word.contains(part))
+}
 
 pub(super) fn is_in(list: &str, word: &str) -> bool {
     list.split(' ').any(|one| one == word)

@@ -6,6 +6,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
 use super::Finding;
+use super::issuer::is_mixed;
 use super::plain::may_be_phrase;
 use super::value::{has, is_made, is_reference};
 
@@ -96,6 +97,52 @@ const SHAPES: &[Shape] = &[
     shape("twilio key", "SK", r"(?-u:\b)SK[0-9a-f]{32}(?-u:\b)"),
     shape("mailgun key", "key-", r"(?-u:\b)key-[0-9a-f]{32}(?-u:\b)"),
     shape("mailchimp key", "-us", r"(?-u:\b)[0-9a-f]{32}-us[0-9]{1,2}(?-u:\b)"),
+    checked(
+        "aws key",
+        "AKIA|ASIA",
+        r"(?s)(?-u:\b)A[KS]IA[A-Z0-9]{16}(?-u:\b).{0,80}?[^A-Za-z0-9/+]([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)",
+        |key| has_digit_or_case(key) && has(key, u8::is_ascii_uppercase),
+    ),
+    shape(
+        "twilio key",
+        "AC",
+        r"(?s)(?-u:\b)AC[0-9a-f]{32}(?-u:\b).{1,80}?(?-u:\b)([0-9a-f]{32})(?-u:\b)",
+    ),
+    shape(
+        "braintree token",
+        "access_token$",
+        r"access_token\$[a-z]{4,12}\$[0-9a-z]{16}\$[0-9a-f]{32}",
+    ),
+    checked(
+        "ngrok token",
+        "_",
+        r"(?-u:\b)([12c][A-Za-z0-9]{26}_[0-9A-Za-z][A-Za-z0-9]{20})(?-u:\b)",
+        |token| token.split('_').all(is_mixed),
+    ),
+    checked(
+        "azure devops token",
+        "pat|token|azure|devops|vsts|://|-u",
+        r"(?-u:\b)([a-z2-7]{52})(?-u:\b)",
+        |token| has(token, u8::is_ascii_digit) && has(token, u8::is_ascii_lowercase),
+    ),
+    checked(
+        "okta token",
+        "SSWS|okta",
+        r#"(?i)(?:SSWS[\s'":=]+|okta[\w.'" -]{0,30}[:=\s>]{1,3}['"]?)(00[A-Za-z0-9_-]{34,46})(?:[^A-Za-z0-9_-]|$)"#,
+        is_made,
+    ),
+    checked(
+        "confluent key",
+        "confluent",
+        r#"(?i)confluent[\w.'" -]{0,30}[:=\s>]{1,4}['"]?([A-Za-z0-9+/]{64}|[A-Z0-9]{16})(?:[^A-Za-z0-9+/]|$)"#,
+        |key| has(key, u8::is_ascii_digit) && is_made(key),
+    ),
+    checked(
+        "password",
+        "IDENTIFIED|PASSWORD|-- ",
+        r#"(?i)(?-u:\b)(?:IDENTIFIED(?: WITH \S{1,40})? (?:BY|AS)(?: PASSWORD)?|(?:CREATE|ALTER) (?:USER|ROLE)[^;'"\n]{1,80}PASSWORD)[ =]{1,3}['"]([^'"\n]{3,})['"]"#,
+        |password| !is_reference(password),
+    ),
     shape("telegram token", ":AA", r"(?:(?-u:\b)|bot)[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}"),
     shape("terraform token", "atlasv1", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
     shape("airtable token", "pat", r"(?-u:\b)pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
@@ -174,6 +221,16 @@ const SHAPES: &[Shape] = &[
         "://",
         r#"(?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@"'<>`?#]*:([^\s/"'<>`]+)@[A-Za-z0-9\[]"#,
         |password| !is_reference(password) && password.len() > 2,
+    ),
+    // With a slash in it, unless it is a port with a path behind it.
+    checked(
+        "password",
+        "://",
+        r#"(?-u:\b)[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@"'<>`?#]*:([^\s/@"'<>`]+/[^\s@"'<>`?]*)@[A-Za-z0-9\[]"#,
+        |password| {
+            let port = password.split('/').next().unwrap_or_default();
+            !is_reference(password) && !port.bytes().all(|byte| byte.is_ascii_digit())
+        },
     ),
     checked(
         "password",

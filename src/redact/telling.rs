@@ -107,7 +107,7 @@ pub(super) fn judged(name: &str) -> Option<(&'static str, Habit)> {
     if ends(&["apikey", "secretkey", "accesskey", "privatekey", "authkey"]) {
         return Some(("api key", Habit::Token));
     }
-    if last == "key" && KEYS.contains(&before) {
+    if last == "key" && is_in(KEYS, before) {
         return Some((if before == "private" { "private key" } else { "api key" }, Habit::Token));
     }
     // The key of a service that is not known here.
@@ -116,7 +116,8 @@ pub(super) fn judged(name: &str) -> Option<(&'static str, Habit)> {
         return Some(("api key", Habit::Opaque));
     }
     if last == "pat" && !before.is_empty() {
-        return Some(("token", Habit::Opaque));
+        let is_known = is_in(TOKENS, before);
+        return Some(("token", if is_known { Habit::Token } else { Habit::Opaque }));
     }
     if last == "base" && before == "key" && words.iter().any(|word| word == "secret") {
         return Some(("secret", Habit::Token));
@@ -149,28 +150,14 @@ const WITHOUT_MEANING: [&str; 11] = [
     "new",
 ];
 /// Words before `key` that make it a secret.
-const KEYS: [&str; 20] = [
-    "api",
-    "access",
-    "secret",
-    "private",
-    "auth",
-    "signing",
-    "encryption",
-    "master",
-    "account",
-    "hmac",
-    "license",
-    "service",
-    "admin",
-    "app",
-    "client",
-    "subscription",
-    "deploy",
-    "webhook",
-    "jwt",
-    "integration",
-];
+const KEYS: &str = "\
+    api access secret private auth signing encryption master account hmac license service admin app \
+    client subscription deploy webhook jwt integration shared signature cipher crypto aes bearer \
+    security recaptcha maps stripe openai anthropic sendgrid mailgun mailchimp datadog algolia \
+    firebase azure aws gcp github gitlab twilio plaid sentry cohere groq mistral deepgram pinecone";
+
+/// Words before `pat` that make it a personal access token.
+const TOKENS: &str = "github gh gitlab azure ado devops vsts git my airtable";
 /// Words before `key` that make it something by which other things are found.
 const OTHER_KEYS: &str = "\
     a an any array block board bucket by cache cargo certificate check clear column common component composite \

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::MARK;
+use super::plain::names_a_secret;
 use super::telling::Habit;
+use super::{MARK, letters};
 
 /// Words in place of a secret that say that there is none, or what it should be.
 const FOR_NONE: [&str; 22] = [
@@ -106,11 +107,18 @@ pub(super) fn is_secret(value: &str, habit: Habit, quoted: bool) -> bool {
         return false;
     }
     match habit {
-        Habit::Password => is_password(value, quoted),
-        Habit::Token => is_random(value),
+        Habit::Password => is_password(value, quoted) || is_drawn(value),
+        Habit::Token => is_random(value) || is_drawn(value),
         Habit::Opaque => is_opaque(value),
         Habit::Code => is_code(value),
     }
+}
+
+/// True if its letters are drawn by chance and it is no code.
+fn is_drawn(value: &str) -> bool {
+    !value.contains(['(', '{', '.', ':', '<'])
+        && !names_a_secret(value)
+        && letters::are_drawn(value)
 }
 
 fn is_date(value: &str) -> bool {

@@ -5,5 +5,6 @@ mod files;
 mod guard;
 mod privacy;
 pub(crate) mod redaction;
+mod shapes;
 mod texts;
 pub(crate) mod tokens;

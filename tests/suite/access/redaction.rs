@@ -10,7 +10,8 @@ use callboard::redact;
 use callboard::state::id::Chance;
 use serde_json::{Value, json};
 
-use crate::harness::Board;
+use super::shapes;
+use crate::harness::{Board, size};
 
 const LEAST_RECALL: f64 = 0.97;
 const MOST_FALSE: f64 = 0.01;
@@ -127,6 +128,50 @@ pub(crate) fn is_gone(positive: &Positive) -> bool {
     let first = parts.next().unwrap_or_default();
     let mut others = parts.map(|part| part.split_once(']').map_or(part, |(_, rest)| rest));
     !first.contains(&tail) && others.all(|part| !part.contains(&tail))
+}
+
+/// How many there are and were missed.
+type Counts = BTreeMap<&'static str, (usize, usize)>;
+
+#[test]
+fn at_least_97_of_100_shapes_that_were_never_seen_are_found() {
+    let shapes = size("CALLBOARD_SHAPES", 4_000);
+    let seed = size("CALLBOARD_SEED", 48);
+    let mut chance = Chance::new(seed as u64);
+    let (mut by_place, mut by_value, mut by_name) = (Counts::new(), Counts::new(), Counts::new());
+    let (mut missed, mut examples) = (0, Vec::new());
+    for _ in 0..shapes {
+        let shape = shapes::shape(&mut || chance.draw());
+        let clean =
+            redact::text(&shape.text).map_or_else(|| shape.text.clone(), |(clean, _)| clean);
+        let is_kept =
+            clean.contains(shape.secret[shape.secret.len() / 2..].trim_end_matches(['=', '!']));
+        let counted = [
+            (&mut by_place, shape.place),
+            (&mut by_value, shape.value),
+            (&mut by_name, shape.name),
+        ];
+        for (counts, of) in counted {
+            let (all, missed) = counts.entry(of).or_default();
+            *all += 1;
+            *missed += usize::from(is_kept);
+        }
+        missed += usize::from(is_kept);
+        examples.extend(is_kept.then_some(shape.text));
+    }
+    for counts in [&by_place, &by_value, &by_name] {
+        for (of, (all, missed)) in counts.iter().filter(|(_, (_, missed))| *missed > 0) {
+            println!("{missed} of {all}: {of}");
+        }
+    }
+    println!("shapes of seed {seed}: {missed} of {shapes} were missed");
+    assert!((missed as f64) < shapes as f64 * (1.0 - LEAST_RECALL), "{examples:#?}");
+    // No place and no name as a whole is unknown.
+    for counts in [&by_place, &by_name] {
+        let unknown: Vec<_> =
+            counts.iter().filter(|(_, (all, missed))| *all >= 10 && missed * 4 > *all).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
 }
 
 #[test]
