@@ -74,8 +74,10 @@ impl Laid {
             spot.left = AROUND + column as f64 * (WIDTH + BETWEEN);
             spot.middle = top + row as f64 * (HEIGHT + BESIDE) + HEIGHT / 2.0;
         }
-        let places: Vec<_> =
-            spots[..nodes].iter().map(|spot| (spot.left, spot.middle - HEIGHT / 2.0)).collect();
+        let places: Vec<_> = spots[..nodes]
+            .iter()
+            .map(|spot| (spot.left, (spot.middle - HEIGHT / 2.0).round()))
+            .collect();
         let meetings = nodes..graph.layers.len();
         let meeting = |spot: usize| line(&spots, &[spot]);
         let lines = ways.iter().map(|way| line(&spots, way)).chain(meetings.map(meeting)).collect();
