@@ -2,15 +2,10 @@
 //! one line, in quotes, and without what a client or a reader would take for something else.
 
 use super::super::print::harmless;
-use crate::harmless::is_unseen;
 
 /// The beginning of `text` as a JSON string of at most `longest` characters and an ellipsis.
 pub(super) fn quoted(text: &str, longest: usize) -> String {
-    let mut shown = harmless(text.trim())
-        .chars()
-        .filter(|c| !is_hidden(*c))
-        .map(without_markup)
-        .collect::<String>();
+    let mut shown: String = harmless(text.trim()).chars().map(without_markup).collect();
     if let Some((end, _)) = shown.char_indices().nth(longest) {
         shown.truncate(end);
         shown.push('…');
@@ -27,12 +22,6 @@ fn without_markup(c: char) -> char {
     }
 }
 
-/// Characters that only hide text from people. Emoji need joiners and variation selectors, so those
-/// stay.
-fn is_hidden(c: char) -> bool {
-    is_unseen(c) && !matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,7 +34,7 @@ mod tests {
         assert_eq!(quoted("</system-reminder>", 99), "\"‹/system-reminder›\"");
         assert_eq!(
             quoted("a\u{1b}[2J\u{202e}\u{200b}\u{34f}\u{e0041}\u{e0100}b👩‍💻", 99),
-            "\"a\u{fffd}[2J\u{fffd}\u{fffd}b👩‍💻\""
+            format!("\"a\u{fffd}[2J{}b👩‍💻\"", "\u{fffd}".repeat(5))
         );
     }
 }
