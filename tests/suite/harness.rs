@@ -478,15 +478,6 @@ impl Client {
         self.ok(tool, arguments)
     }
 
-    /// Makes a call as the leader `boss`.
-    #[track_caller]
-    pub(crate) fn lead(&mut self, tool: &str, mut arguments: Value) -> Value {
-        let boss = json!({"agent_id": "boss", "role": "leader", "takeover": true});
-        self.ok("register_agent", boss);
-        arguments["agent_id"] = json!("boss");
-        self.ok(tool, arguments)
-    }
-
     #[track_caller]
     pub(crate) fn register(&mut self, agent: &str) {
         self.ok("register_agent", json!({"agent_id": agent, "role": "worker", "takeover": true}));
