@@ -30,7 +30,7 @@
 // | what is recorded of a thing | `state`: `task`, `agent`, `message` and the like, which no rule is in; `document` for all of it |
 // | a rule, a status, a limit | `state`: pure; `guard`, `claim`, `rank`, `parts`, `reviewing`, `graph`, `deadline`, `room`, `limit`, and `apply` for what events mean |
 // | a kind of event, or a field in one or in the state file | `state::event`, with a line in `state::level::newer`; `level` has the rules, `needed` in it applies them; `participant::living` what each process knows |
-// | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname`; `user` for people's names |
+// | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `cli::inside` for shells of agents; `participant::nickname`; `user` for people's names |
 // | messages and file reservations | `state::inbox`, `state::holding` with `pattern`; `cli::guard` for hooks |
 // | what a tool takes, decides or answers | its file in `ops`; a new one is one file and one line in the list |
 // | what is understood of a call's arguments | `ops::understand`: `shape` (from the schema), `wrapped`, `names` (other names), `outcome` (what else a call says of a task's end), `advice` and `words` (of refusals), `called` (names of operations); `ops::naming` for names of tasks, which the state knows |

@@ -137,8 +137,8 @@ pub enum Refusal {
         mark: Option<String>,
     },
     #[error(
-        "agent `{agent}` works in process {pid}{}, and this session is `{own}`: give agent_id `{own}`, \
-         or register_agent with takeover: true if that process is yours and obsolete",
+        "agent `{agent}` works in process {pid}{}, and this session is `{own}`: give your own agent_id; \
+         if that process is yours and obsolete, pass takeover: true to register_agent first",
         in_worktree(worktree)
     )]
     OfAnotherSession {
@@ -790,19 +790,20 @@ fn tasks_text(tasks: &[TaskId]) -> String {
 }
 
 fn not_the_person(agent: Option<&AgentId>, mark: Option<&str>) -> String {
-    let who = match (agent, mark) {
-        (Some(agent), _) => {
-            format!("`{agent}` is the person whose board it is, and agents never act as the person")
-        }
-        (None, None) => "an agent's session decides nothing as nobody".to_owned(),
-        (None, Some(mark)) => {
-            format!("{mark}, so this shell is an agent's, and only the person or a leader decides")
-        }
+    let why = match (agent, mark) {
+        (_, Some(mark)) => format!(
+            "{mark}, so this shell is an agent's, and agents never act as the person: a leader names \
+             itself with --agent"
+        ),
+        (Some(agent), None) => format!(
+            "`{agent}` is the person whose board it is, and agents never act as the person: give \
+             your own agent_id"
+        ),
+        (None, None) => "a session without an agent decides nothing: give agent_id, after \
+                         register_agent with role leader"
+            .to_owned(),
     };
-    format!(
-        "{who}: give your own agent_id, after register_agent; the person decides on the page or in a \
-         terminal of their own"
-    )
+    format!("{why}; the person decides on the page or in a terminal of their own")
 }
 
 fn in_worktree(worktree: &Option<String>) -> String {

@@ -673,6 +673,7 @@ fn items_that_are_nested_too_deeply_are_refused_and_the_server_goes_on() {
         format!(r#"{{"items":[{}{}]}}"#, part.repeat(levels), "]}".repeat(levels))
     };
     let mut client = board.mcp();
+    client.ok("register_agent", json!({"agent_id": "boss", "role": "leader"}));
     for levels in [101, 3_000, 200_000] {
         let refused = client.call("import_plan", json!({"text": nested(levels)}));
         assert_eq!(refused.code(), "bad_plan");
@@ -742,6 +743,7 @@ fn an_imported_file_is_exported_as_it_is_but_for_what_was_done_since() {
 fn a_plan_that_came_without_a_file_is_exported_as_it_came() {
     let board = Board::new();
     let mut client = board.mcp();
+    client.ok("register_agent", json!({"agent_id": "boss", "role": "leader"}));
     let text = "# T\n\n1. [ ] one\n2. [ ] two\n   priority: 2\n";
     client.ok("import_plan", json!({"text": text}));
     assert_eq!(client.ok("export_plan", json!({}))["markdown"], text);

@@ -923,7 +923,7 @@ fn call_that_asks_the_archive_brings_a_deleted_board_back_as_any_other_does() {
     let board = Board::new();
     let mut client = settled(&board);
     let artifact = json!({"agent_id": "a", "task_id": "task-1", "name": "n", "text": "t"});
-    client.register("a");
+    client.ok("register_agent", json!({"agent_id": "a", "role": "leader"}));
     client.ok("claim_task", json!({"agent_id": "a"}));
     for (operation, arguments) in [
         ("create_snapshot", json!({})),

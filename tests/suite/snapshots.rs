@@ -210,7 +210,7 @@ fn keyed_calls() -> [(&'static str, Value, bool); 8] {
             false,
         ),
         ("apply_batch", json!({"operations": add, "idempotency_key": "k"}), false),
-        ("create_run", json!({"prompt": "p", "idempotency_key": "k"}), false),
+        ("create_run", of_agent(json!({"prompt": "p", "idempotency_key": "k"})), false),
         ("add_discovery", of_agent(json!({"content": "c"})), false),
         ("save_checkpoint", of_agent(json!({"workflow_id": "w", "state": state})), false),
         (
@@ -474,6 +474,8 @@ fn snapshot_is_taken_when_the_journal_has_grown_by_a_megabyte() {
     for lasting in [false, true] {
         let board = Board::new();
         let mut process = lasting.then(|| board.mcp());
+        let leader = json!({"agent_id": "boss", "role": "leader"});
+        process.iter_mut().for_each(|process| drop(process.ok("register_agent", leader.clone())));
         let mut write = |number: u32| {
             let fields = json!({"id": "t", "description": format!("{number}").repeat(4_000)});
             let change = json!({"task_id": "t", "description": fields["description"]});
@@ -617,10 +619,10 @@ fn random_history(board: &Board, steps: u64) {
                     .ok("release_task", json!({"agent_id": agent, "task_id": task, "reason": "r"})),
             ),
             (9, _) => drop(process.ok("add_discovery", json!({"agent_id": agent, "content": "c"}))),
-            (10, _) => drop(process.ok("create_snapshot", json!({}))),
+            (10, _) => drop(process.lead("create_snapshot", json!({}))),
             _ => {
                 let head = process.ok("get_status", json!({}))["seq"].as_u64().unwrap();
-                drop(process.ok("restore_snapshot", json!({"seq": 1 + chance.draw() % head})));
+                drop(process.lead("restore_snapshot", json!({"seq": 1 + chance.draw() % head})));
             }
         }
     }
