@@ -35,7 +35,7 @@ mod tell;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -86,13 +86,19 @@ enum Hook {
 
 pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
     let Some(hook) = arguments.hook else { return list(session) };
-    let (sender, receiver) = sync_channel(1);
+    let (sender, receiver) = channel();
     let session = session.clone();
-    let asked = thread::Builder::new()
-        .name("hook".to_owned())
-        .spawn(move || drop(sender.send(hook.output(&session))));
-    // A call that is still waiting ends with the process.
-    if let (Ok(_), Ok(Some(output))) = (asked, receiver.recv_timeout(PATIENCE)) {
+    let asked = thread::Builder::new().name("hook".to_owned()).spawn(move || {
+        let heard = || drop(sender.send(None));
+        drop(sender.send(Some(hook.output(&session, heard))));
+    });
+    // Time counts from what came last. A call that is still waiting ends with the process.
+    let answer = || loop {
+        if let Some(answer) = receiver.recv_timeout(PATIENCE).ok()? {
+            return answer;
+        }
+    };
+    if let (Ok(_), Some(output)) = (asked, answer()) {
         writeln!(io::stdout().lock(), "{}", print::harmless_json(&output.to_string()))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -124,8 +130,8 @@ impl Hook {
         }
     }
 
-    fn output(self, session: &Session) -> Option<Value> {
-        let input = Input::read()?;
+    fn output(self, session: &Session, heard: impl Fn()) -> Option<Value> {
+        let input = Input::read(heard)?;
         let subagent = input.subagent().map(Tag::of);
         let conversation = subagent.clone().map_or(Conversation::Main, Conversation::Subagent);
         let tasks = self.tasks();

@@ -16,7 +16,7 @@ use crate::statefile::{self, Home};
 use crate::{bundle, config, snapshot};
 
 pub const JOURNAL: &str = sqlite::FILE_NAME;
-pub(super) const LOCK: &str = "lock";
+pub const LOCK: &str = "lock";
 pub(super) const STATE_LOCK: &str = "state-lock";
 /// The lock files, in the order in which they are acquired.
 pub const LOCKS: [&str; 2] = [LOCK, STATE_LOCK];

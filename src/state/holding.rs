@@ -28,6 +28,11 @@ impl State {
         self.holds.patterns.is_empty()
     }
 
+    /// Every path and glob that is held.
+    pub fn held_patterns(&self) -> impl Iterator<Item = &str> {
+        self.holds.related("").map(|(_, pattern)| pattern.as_str())
+    }
+
     /// At most `most` holds of `files` by others than `agent`, one for each holder and claim. When
     /// the effort is spent, those found so far.
     pub fn overlaps(

@@ -230,10 +230,10 @@ fn state_file_that_cannot_be_written_is_a_reason_until_it_can() {
 }
 
 /// A process that holds the lock of this file until it is killed.
-struct Holder(Child);
+pub(crate) struct Holder(Child);
 
 impl Holder {
-    fn of(lock: &Path) -> Option<Self> {
+    pub(crate) fn of(lock: &Path) -> Option<Self> {
         let mut flock = Command::new("flock");
         let held = flock.arg("--no-fork").arg(lock).args(["sleep", "600"]).spawn();
         let missing = held.as_ref().err().map(ToString::to_string);
@@ -247,7 +247,7 @@ impl Holder {
         Some(holder)
     }
 
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         kill_process(Pid::from_child(&self.0), Signal::STOP).unwrap();
     }
 }

@@ -1,6 +1,8 @@
 //! `callboard hook`, started as a client starts it: by a shell, next to a `callboard mcp` with the
 //! same parent.
 
+mod input;
+
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;

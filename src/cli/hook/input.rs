@@ -1,7 +1,7 @@
 //! What a client writes to a hook's standard input.
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -9,8 +9,10 @@ use serde_json::value::RawValue;
 
 use crate::bom;
 
-/// Bytes of standard input that are read; a tool's output may be long.
-const LARGEST_INPUT: u64 = 16 << 20;
+/// Bytes of the input that are kept; a tool's output may be long.
+const LARGEST_INPUT: usize = 16 << 20;
+/// Bytes of one text that are kept: more than any path has.
+const LONGEST_TEXT: usize = 1 << 20;
 
 /// The fields that are used; clients send more. Each is read by itself: one of another type, one
 /// that is too deep or one that comes twice must not keep the guard from the others.
@@ -35,16 +37,29 @@ pub(super) struct Input {
 type Fields = HashMap<String, Box<RawValue>>;
 
 impl Input {
-    /// Reads standard input to its end. None if it is not a JSON object.
-    pub(super) fn read() -> Option<Self> {
+    /// Reads one JSON value from standard input, whether or not the pipe is closed after it, and
+    /// calls `heard` whenever something came. None if it is no JSON object.
+    pub(super) fn read(heard: impl Fn()) -> Option<Self> {
         let mut stdin = io::stdin().lock();
         if stdin.is_terminal() {
             return Some(Self::default());
         }
-        let mut text = Vec::new();
-        stdin.by_ref().take(LARGEST_INPUT).read_to_end(&mut text).ok()?;
-        io::copy(&mut stdin, &mut io::sink()).ok()?;
-        Self::of(&String::from_utf8_lossy(&text))
+        let mut object = Object::default();
+        while !object.is_whole {
+            let came = match stdin.fill_buf() {
+                Ok(came) => came,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return None,
+            };
+            if came.is_empty() {
+                break;
+            }
+            heard();
+            let length = came.len();
+            came.iter().for_each(|byte| object.take(*byte));
+            stdin.consume(length);
+        }
+        Self::of(&object.into_text())
     }
 
     pub(super) fn of(text: &str) -> Option<Self> {
@@ -99,6 +114,89 @@ impl Input {
     }
 }
 
+/// A JSON object as it comes in, until it ends. What is too long is cut so that the rest can be
+/// read: texts at their end, and the object before the member that goes beyond the limit.
+#[derive(Default)]
+struct Object {
+    kept: Vec<u8>,
+    /// What closes the objects and lists that are open.
+    open: Vec<u8>,
+    is_in_text: bool,
+    /// Bytes that still belong to an escape, as in `\n` and `\u00e9`.
+    escape: u8,
+    /// Whether the byte before was the backslash of an escape.
+    is_marked: bool,
+    /// Whether this character is kept.
+    is_kept: bool,
+    /// Bytes of this text that were kept.
+    length: usize,
+    /// Where the last whole member ended, and how many objects and lists were open there.
+    member: (usize, usize),
+    is_cut: bool,
+    is_whole: bool,
+}
+
+impl Object {
+    fn take(&mut self, byte: u8) {
+        if self.is_whole {
+            return;
+        }
+        if self.is_in_text {
+            return self.take_of_text(byte);
+        }
+        match byte {
+            b'"' => (self.is_in_text, self.length) = (true, 0),
+            b'{' => self.open.push(b'}'),
+            b'[' => self.open.push(b']'),
+            b'}' | b']' => {
+                self.open.pop();
+                self.is_whole = self.open.is_empty();
+            }
+            b',' if !self.is_cut => self.member = (self.kept.len(), self.open.len()),
+            _ => {}
+        }
+        self.keep(byte);
+    }
+
+    /// The client may write to the end, so what is left out is read, too.
+    fn keep(&mut self, byte: u8) {
+        if self.is_cut {
+            return;
+        }
+        self.kept.push(byte);
+        if self.kept.len() > LARGEST_INPUT && !self.is_whole {
+            self.kept.truncate(self.member.0);
+            self.kept.extend(self.open[..self.member.1].iter().rev());
+            self.is_cut = true;
+        }
+    }
+
+    fn take_of_text(&mut self, byte: u8) {
+        if self.escape == 0 {
+            if byte == b'"' {
+                self.is_in_text = false;
+                return self.keep(byte);
+            }
+            self.is_kept = self.length < LONGEST_TEXT;
+            self.escape = u8::from(byte == b'\\');
+            self.is_marked = self.escape > 0;
+        } else if self.is_marked && byte == b'u' {
+            (self.escape, self.is_marked) = (4, false);
+        } else {
+            (self.escape, self.is_marked) = (self.escape - 1, false);
+        }
+        // An escape is kept or left out as a whole.
+        if self.is_kept {
+            self.length += 1;
+            self.keep(byte);
+        }
+    }
+
+    fn into_text(self) -> String {
+        String::from_utf8_lossy(&self.kept).into_owned()
+    }
+}
+
 /// The entries of a list, or the one value.
 fn each(value: &Value) -> &[Value] {
     match value {
@@ -116,4 +214,46 @@ fn lenient(raw: &RawValue) -> Value {
         };
         Value::Object(fields.into_iter().filter_map(read).collect())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(text: &str) -> Object {
+        let mut object = Object::default();
+        text.bytes().for_each(|byte| object.take(byte));
+        object
+    }
+
+    #[test]
+    fn an_object_ends_with_its_last_bracket() {
+        let text = r#" {"a": "}\"\\", "b": [{"c": "\u00e9\n"}], "d": {}}"#;
+        let before = taken(&text[..text.len() - 1]);
+        assert!(!before.is_whole);
+        let whole = taken(&format!("{text}{{\"of the next\": 1"));
+        assert!(whole.is_whole);
+        assert_eq!(whole.into_text(), text);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_and_escapes() {
+        for unit in ["a", "\\\"", "\\u00e9", "\\\\", "é"] {
+            let long = unit.repeat(LONGEST_TEXT);
+            let text = taken(&format!(r#"{{"long": "{long}", "file": "a.rs"}}"#)).into_text();
+            let value: Value = serde_json::from_str(&text).expect(unit);
+            assert_eq!(value["file"], "a.rs", "{unit}");
+            assert!(text.len() < LONGEST_TEXT + 100, "{unit}: {}", text.len());
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_before_a_member() {
+        let many = "[1, {\"a\": \"b\"}], ".repeat(LARGEST_INPUT / 10);
+        let text = format!(r#"{{"tool_input": {{"file_path": "a.rs", "edits": [{many}"#);
+        let cut = taken(&text);
+        assert!(!cut.is_whole);
+        let value: Value = serde_json::from_str(&cut.into_text()).expect("whole");
+        assert_eq!(value["tool_input"]["file_path"], "a.rs");
+    }
 }

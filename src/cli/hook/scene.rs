@@ -5,8 +5,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::env;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use unicode_normalization::UnicodeNormalization;
 
 use super::super::inside::AGENT_VARIABLE;
 use super::super::wording::in_shell;
@@ -196,6 +199,13 @@ impl Scene {
             .chain(self.as_named(&file))
             .chain(linked())
             .collect();
+        let forms: Vec<String> = paths
+            .iter()
+            .filter(|path| !path.is_ascii())
+            .flat_map(|path| [path.nfc().collect(), path.nfd().collect()])
+            .collect();
+        paths.extend(forms);
+        paths.extend(self.other_names(&file));
         paths.sort_unstable();
         paths.dedup();
         let mut holds = Vec::new();
@@ -205,6 +215,25 @@ impl Scene {
             }
         }
         holds
+    }
+
+    /// Held paths that lead to the same file by another name: a hard link, or other letters where
+    /// the file system takes them for the same.
+    fn other_names(&self, file: &Path) -> Vec<String> {
+        let identity = |path: &Path| fs::metadata(path).ok().map(|of| (of.dev(), of.ino()));
+        let (Some(own), Some(root)) = (identity(file), self.root_of_names()) else {
+            return Vec::new();
+        };
+        let held = self.state.held_patterns();
+        held.filter(|path| identity(&root.join(path)) == Some(own)).map(str::to_owned).collect()
+    }
+
+    /// The directory that held paths are relative to.
+    fn root_of_names(&self) -> Option<PathBuf> {
+        match &self.root {
+            Some(root) => Some(root.clone()),
+            None => fs::canonicalize(self.dir.parent()?).ok(),
+        }
     }
 
     fn others_hold_path(&self, path: &str) -> Vec<Hold> {
@@ -230,10 +259,7 @@ impl Scene {
 
     /// `file` relative to the worktree, with links left as they are.
     fn as_named(&self, file: &Path) -> Option<String> {
-        let root = match &self.root {
-            Some(root) => root.clone(),
-            None => fs::canonicalize(self.dir.parent()?).ok()?,
-        };
+        let root = self.root_of_names()?;
         let under =
             |dir: &Path| Some(fs::canonicalize(dir).ok()?.join(file.strip_prefix(dir).ok()?));
         let file = self

@@ -1,5 +1,7 @@
 //! What hooks record in the name of an agent: that it lives, and that it waits for a person.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,7 +12,8 @@ use super::prompt::{Prompt, place};
 use super::scene::Scene;
 use crate::board::seed;
 use crate::clock::SystemClock;
-use crate::participant::{self, Caller, Options, Stay};
+use crate::participant::holder::Holder;
+use crate::participant::{self, Caller, Options, Stay, directory, presence};
 use crate::state::agent::{Agent, WaitReason};
 use crate::state::time::SECOND;
 
@@ -88,7 +91,8 @@ fn heartbeat(session: &Session, scene: &Scene, mut agents: Vec<Arc<Agent>>) {
 }
 
 fn call(session: &Session, scene: &Scene, calls: Vec<(&'static str, Value)>) {
-    if calls.is_empty() {
+    // A stopped process lets nobody write, and a client waits for its hooks.
+    if calls.is_empty() || is_stopped(&scene.dir) {
         return;
     }
     let Ok(runtime) = runtime() else { return };
@@ -114,4 +118,10 @@ fn call(session: &Session, scene: &Scene, calls: Vec<(&'static str, Value)>) {
         }
         running.join_all().await;
     });
+}
+
+/// Whether a stopped process holds the board's lock.
+fn is_stopped(dir: &Path) -> bool {
+    let lock = File::open(dir.join(directory::LOCK));
+    lock.is_ok_and(|lock| presence::is_held(&lock) && Holder::of(&lock).is_stopped)
 }
