@@ -2,12 +2,14 @@
 
 import json
 import subprocess
+from functools import partial
 from pathlib import Path
 
 from .model import Model
 from .programs import HOOKED, PROGRAMS, prepare
 from .project import ROOT, Failure
 from .script import OUTPUT, PROMPT, one_task
+from .worker import from_shell
 from .vendor import faults
 
 LIBRARIES = Path(__file__).resolve().parent / "libraries"
@@ -40,6 +42,36 @@ class Program:
                 raise Failure(f"{failure} [{last_words(model, self.program.name)}]") from None
             finally:
                 model.write(project.directory / "requests")
+
+
+class Shell:
+    """A program's own shell: what the agent types there is the agent's, never the person's."""
+
+    toolset = "core"
+    doors = ("stdio",)
+
+    def __init__(self, program):
+        self.program, self.title, self.quick = program, f"{program.title}, its shell", True
+
+    def version(self, installed):
+        return npm_version(installed, self.program.package)
+
+    def run(self, project, task):
+        with Model({self.program.name: partial(from_shell, project.callboard)}) as model:
+            env = prepare(self.program, project.main, model.url(self.program.name), False)
+            try:
+                project.main.run(self.program.command(PROMPT), env)
+            finally:
+                model.write(project.directory / "requests")
+            told = last_words(model, self.program.name)
+        agent = next((one["id"] for one in project.json("agents")["agents"] if one["id"] != "human"), None)
+        events = project.json("history", "--limit", "200")["events"]
+        added = [event.get("actor") for event in events if event["kind"] == "tasks_created"]
+        if not agent or len(added) != 2 or agent not in added:
+            raise Failure(f"{agent} has typed nothing: {added} [{told}]")
+        if any(event["kind"] == "paused" for event in events):
+            raise Failure(f"the shell of {agent} paused the board [{told}]")
+        return f"what {agent} types is its own, and pauses nothing"
 
 
 class Library:
@@ -170,6 +202,7 @@ OLDER = ("1.18", "1.19", "1.20", "1.21", "1.22", "1.23", "1.32")
 CHECKS = [
     *(Program(program, quick=program.name in QUICK) for program in PROGRAMS),
     *(Program(program, hooks=True) for program in HOOKED),
+    *(Shell(program) for program in PROGRAMS if program.name in ("claude", "codex", "gemini")),
     *(Library(f"Python SDK, {era}", "mcp", "python_sdk.py", era, model=False) for era in ERAS),
     *(sdk(f"TypeScript SDK, {era}", "@modelcontextprotocol/client", era) for era in ERAS),
     *(sdk(f"TypeScript SDK {minor}", f"sdk-{minor}") for minor in OLDER),

@@ -105,3 +105,11 @@ def work(me, most):
         elif claimed.get("verdict") != "wait":
             return f"{me.agent}: {claimed.get('verdict') or claimed.text[:500]}"
     return f"{me.agent}: still waiting"
+
+
+def from_shell(callboard, turn):
+    """Registers by a tool, and goes on in the client's shell."""
+    member = Member(turn)
+    yield from member.register()
+    yield member.shell(f"{callboard} pause; {callboard} add 'Typed in the shell'")
+    return "Done."
