@@ -141,6 +141,17 @@ impl BoardLock {
         self.journal.try_acquire()
     }
 
+    /// Whether both locks could be taken now.
+    pub fn is_free(&self) -> bool {
+        [&self.journal, &self.state_file].into_iter().all(|lock| {
+            let is_free = matches!(lock.try_acquire(), Ok(true));
+            if is_free {
+                lock.release();
+            }
+            is_free
+        })
+    }
+
     pub fn release_journal(&self) {
         self.journal.release();
     }

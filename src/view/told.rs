@@ -150,7 +150,9 @@ fn told(recorded: &Recorded, names: &Names) -> Said {
             ("gone", Tone::Over, gone(participant, names))
         }
         Event::ClockStepped { gap_millis, .. } => {
-            ("slept", Tone::Busy, format!("for {} s; every deadline moves", gap_millis / 1_000))
+            let gap = gap_millis / 1_000;
+            let what = format!("nobody acted here for {gap} s; every deadline moves");
+            ("idle", Tone::Busy, what)
         }
         Event::Claimed { task, attempt, place, .. } => (
             "claimed",

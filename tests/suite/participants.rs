@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::harness::http::{Door, Server};
 use crate::harness::{Board, PATIENCE, remove_live, until};
+use crate::health::Holder;
 use crate::people::{Running, watch};
 
 const SHORT_GRACE: &str = "grace_seconds = 1";
@@ -680,4 +681,35 @@ fn call_overtakes_no_listener_that_began_before_it() {
         });
         assert_eq!(heard, "tasks_created");
     }
+}
+
+#[test]
+fn whoever_reads_learns_that_a_process_has_ended() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "t", "description": "d"}));
+    for (operation, arguments) in [
+        ("get_agents", json!({})),
+        ("get_status", json!({})),
+        ("get_task", json!({"task_id": "t"})),
+        ("find_tasks", json!({"query": "d"})),
+    ] {
+        let mut client = board.mcp();
+        client.register("ada");
+        client.kill();
+        board.cli_ok(operation, arguments);
+        let ada = board.document()["agents"]["ada"].clone();
+        assert!(
+            ada["present_through"].is_null() || ada["present_through"] == json!([]),
+            "{operation}: {ada}"
+        );
+    }
+    // A stopped process with a lock does not keep readers waiting.
+    let mut client = board.mcp();
+    client.register("ada");
+    client.kill();
+    let Some(holder) = Holder::of(&board.file("lock")) else { return };
+    holder.stop();
+    let start = Instant::now();
+    board.cli_ok("get_agents", json!({}));
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
 }

@@ -7,6 +7,7 @@ use super::Writer;
 use crate::ops::{self, History};
 use crate::participant::archive::{self, BoardArchive};
 use crate::participant::beside::Snapshot;
+use crate::participant::commit::Event;
 use crate::participant::driver::report_in;
 use crate::participant::error::{BoardError, CallError};
 use crate::participant::feed::Item;
@@ -24,7 +25,7 @@ impl Writer {
     /// Answers from the replica, after catching up; without a board, from the empty state.
     pub(super) fn read(&mut self, call: Queued, may_wait: bool) {
         match self.open(false).and_then(|()| self.catch_up()) {
-            Ok(()) => self.show_again(),
+            Ok(()) => self.bring_up_to_date(),
             Err(error) if matches!(*error, BoardError::Absent { .. }) => {
                 return self.read_before_board(call, may_wait);
             }
@@ -98,12 +99,31 @@ impl Writer {
         match self.open(false) {
             Ok(()) => {
                 self.catch_up().map_err(CallError::Failed)?;
-                self.show_again();
+                self.bring_up_to_date();
                 Ok(())
             }
             Err(error) if matches!(*error, BoardError::Absent { .. }) => Ok(()),
             Err(error) => Err(CallError::Failed(error)),
         }
+    }
+
+    /// Records for a reader that other processes have ended, since none may live that does, and
+    /// puts the state file back where it is behind. Neither keeps it waiting for a lock.
+    fn bring_up_to_date(&mut self) {
+        let may_record = self.driver.stay == Stay::Brief
+            && self.access.unwritable.is_none()
+            && !self.driver.commit.has_calls()
+            && self.driver.commit.failed_at().is_none();
+        let died = self.board.as_ref().filter(|_| may_record).is_some_and(|board| {
+            self.attendance.has_someone_died(&board.state)
+                && board.check_writable().is_ok()
+                && board.lock.is_free()
+        });
+        if died {
+            self.driver.commit.handle(Event::Due, Instant::now());
+            self.finish();
+        }
+        self.show_again();
     }
 
     pub(super) fn show(&mut self, look: Look) {
