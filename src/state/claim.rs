@@ -350,7 +350,8 @@ impl State {
     }
 
     /// Whether something may still come, so that a call waits for it:
-    /// [`empty_handed`](Self::empty_handed) would say wait, or that there are no tasks yet.
+    /// [`empty_handed`](Self::empty_handed) would say wait, that there are no tasks yet, or that
+    /// claims are paused, unless the agent is to stop.
     /// Every waiting call asks this on each change of the board, and mostly it need not look at
     /// the whole scope: if nothing in it is ready, one unfinished task is enough.
     pub fn is_to_wait(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
@@ -367,10 +368,11 @@ impl State {
                 && within.any(|task| task.status.is_unfinished() && !self.is_parent(&task.id))
         };
         scope.filter(|scope| *scope != "all").is_some_and(is_plain)
-            || matches!(
-                self.empty_handed(agent, scope, now).verdict,
-                Verdict::Wait | Verdict::Empty
-            )
+            || match self.empty_handed(agent, scope, now).verdict {
+                Verdict::Wait | Verdict::Empty => true,
+                Verdict::Paused => agent.paused.as_ref().is_none_or(|pause| !pause.stop),
+                _ => false,
+            }
     }
 
     /// True if an agent told to wait would wait only for what it holds itself, so that it has to go

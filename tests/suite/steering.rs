@@ -524,3 +524,21 @@ fn what_is_not_text_is_refused_in_a_sentence() {
     let told = board.finish(board.command().arg("status").env("CALLBOARD_ME", "a b"));
     contains(&told.stderr, &["CALLBOARD_ME is not used as your name"]);
 }
+
+#[test]
+fn a_claim_that_may_wait_waits_for_the_end_of_a_pause() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.register("w");
+    board.cli_ok("create_task", json!({"id": "t", "description": "d"}));
+    board.cli_ok("pause", json!({"reason": "lunch"}));
+    let waiting = client.wait_in_claim("w");
+    board.cli_ok("resume", json!({}));
+    let reply = client.reply(waiting).expect("an answer").ok();
+    assert_eq!(reply["task"]["id"], "t", "{reply}");
+    client.ok("release_task", json!({"agent_id": "w", "task_id": "t"}));
+    // Who is asked to stop is told at once.
+    board.cli_ok("stop_agent", json!({"agent": "w"}));
+    let told = client.ok("claim_task", json!({"agent_id": "w", "wait_seconds": 50}));
+    assert_eq!(told["verdict"], "paused", "{told}");
+}
