@@ -48,16 +48,21 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A person who wants an open task off the board does not claim it first.
+/// A person who wants a task off the board does not claim it first, and does not complete what
+/// others work on.
 fn as_person(task: &Named, error: anyhow::Error) -> anyhow::Error {
     let (_, data) = blame_and_data(&error);
-    if data["code"] != "not_held" || data["status"] != "available" {
-        return error;
-    }
     let number = task.short();
-    let told = format!(
-        "nobody works on {task}: take it with `callboard claim {number}`, or drop it with \
-         `callboard cancel {number}`"
-    );
+    let told = match (data["code"].as_str(), data["status"].as_str(), data["holder"].as_str()) {
+        (Some("not_held"), Some("available"), _) => format!(
+            "nobody works on {task}: take it with `callboard claim {number}`, or drop it with \
+             `callboard cancel {number}`"
+        ),
+        (Some("held_by_other"), _, Some(holder)) => format!(
+            "{holder} works on {task} and completes it; `callboard release {number}` takes it \
+             back, and it is yours to claim and complete"
+        ),
+        _ => return error,
+    };
     error.context(InNumbers(told))
 }

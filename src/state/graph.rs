@@ -130,7 +130,7 @@ impl State {
         if waiting_for.is_empty() {
             Ok(())
         } else {
-            Err(Refusal::NotReady { task: task.id.clone(), waiting_for })
+            Err(Refusal::InWork { task: task.id.clone(), waiting_for })
         }
     }
 }

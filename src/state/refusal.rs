@@ -238,6 +238,13 @@ pub enum Refusal {
         tasks_text(waiting_for)
     )]
     NotReady { task: TaskId, waiting_for: Vec<TaskId> },
+    #[error(
+        "task `{task}` or a part of it is in work, so it cannot begin to wait for {}; release_task \
+         what is in work first, or add the dependency when it is done",
+        tasks_text(waiting_for)
+    )]
+    #[serde(rename = "not_ready")]
+    InWork { task: TaskId, waiting_for: Vec<TaskId> },
     #[error("task `{task}` has parts, {}", parts_text(path, *open, failed))]
     IsParent {
         task: TaskId,

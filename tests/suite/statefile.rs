@@ -314,6 +314,10 @@ fn processes_agree_on_the_form_of_the_file() {
     let board = Board::new();
     let environment = [(SLOTS_FROM, "60000")];
     let mut clients = [(); 3].map(|()| board.mcp_with(&environment));
+    for (number, client) in clients.iter_mut().enumerate() {
+        let leader = json!({"agent_id": format!("leader-{number}"), "role": "leader"});
+        client.ok("register_agent", leader);
+    }
     clients[0].ok("create_task", json!({"id": "t", "description": "short"}));
     let mut changes = Changes::default();
     for step in 0..24 {

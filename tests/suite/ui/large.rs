@@ -93,7 +93,7 @@ fn keys_are_answered_on_a_large_board() {
     }
     let tasks = size("CALLBOARD_UI_TASKS", 10_000);
     let agents = size("CALLBOARD_UI_AGENTS", 1_000);
-    let (board, mut client) = large(tasks, agents);
+    let (board, _client) = large(tasks, agents);
     let mut ui = Terminal::start(&board, 200, 60, &[]);
     let last = format!("Title {:05}", tasks - 1);
     let first = ui.until("the first screen", |screen| screen.contents().contains("AGENTS"));
@@ -129,7 +129,7 @@ fn keys_are_answered_on_a_large_board() {
     ui.until("it is left", |screen| !screen.contents().contains("for which agent?"));
     ui.keys("2");
     ui.shows("Title 00000");
-    client.ok("update_task", json!({"task_id": "t00000", "title": "A new title"}));
+    board.cli_ok("update_task", json!({"task_id": "t00000", "title": "A new title"}));
     let seen = ui.until("a change", |screen| screen.contents().contains("A new title"));
     ui.resize(20, 5);
     let small = ui.until("small", |screen| screen.contents().contains("window too small"));

@@ -229,8 +229,8 @@ fn ids_and_tags_are_completed_unfinished_tasks_first() {
     for id in ["api-1", "api-2", "web-1"] {
         session.call("create_task", json!({"id": id, "description": "d"}));
     }
+    session.call("register_agent", json!({"agent_id": "Ada", "role": "leader"}));
     session.call("cancel_task", json!({"task_id": "api-1"}));
-    session.call("register_agent", json!({"agent_id": "Ada", "role": "worker"}));
     session.call(
         "add_discovery",
         json!({"agent_id": "Ada", "content": "c", "tags": ["perf", "parser", "api"]}),
