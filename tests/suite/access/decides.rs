@@ -79,6 +79,9 @@ fn head(board: &Board) -> u64 {
     board.document()["seq"].as_u64().unwrap()
 }
 
+/// Options before the command, and the environment.
+type Surroundings<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)]);
+
 /// One way to call, as a certain agent or as nobody; answers with the code of the refusal, or none.
 type Way<'a> = Box<dyn FnMut(&str, Value) -> Option<String> + 'a>;
 
@@ -140,7 +143,7 @@ fn no_agents_door_decides_as_the_person() {
     }
     let board = stage();
     board.cli_ok("register_agent", json!({"agent_id": "own", "role": "worker"}));
-    let shells: [(&[&str], &[(&str, &str)]); 6] = [
+    let shells: [Surroundings<'_>; 6] = [
         (&["--agent", "own"], &[]),
         (&[], &[("CALLBOARD_AGENT", "own")]),
         (&[], &[("CLAUDECODE", "1")]),
