@@ -1677,12 +1677,13 @@ impl StateMachineTest for Board {
         {
             let verdict = world.state.empty_handed(agent, Some(scope), world.now).verdict;
             let waits = world.state.is_to_wait(agent, Some(scope), world.now);
-            assert_eq!(
-                waits,
-                matches!(verdict, Verdict::Wait | Verdict::Empty),
-                "{} in {scope}: {verdict:?}",
-                agent.id
-            );
+            let is_to_stop = agent.paused.as_ref().is_some_and(|pause| pause.stop);
+            let may_come = match verdict {
+                Verdict::Wait | Verdict::Empty => true,
+                Verdict::Paused => !is_to_stop,
+                _ => false,
+            };
+            assert_eq!(waits, may_come, "{} in {scope}: {verdict:?}", agent.id);
         }
     }
 

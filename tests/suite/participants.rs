@@ -691,7 +691,7 @@ fn whoever_reads_learns_that_a_process_has_ended() {
         ("get_agents", json!({})),
         ("get_status", json!({})),
         ("get_task", json!({"task_id": "t"})),
-        ("find_tasks", json!({"query": "d"})),
+        ("get_all_tasks", json!({})),
     ] {
         let mut client = board.mcp();
         client.register("ada");

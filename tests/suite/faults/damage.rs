@@ -119,6 +119,8 @@ fn no_damage_to_a_state_file_goes_unnoticed() {
 fn damaged_state_files_are_kept_and_rebuilt() {
     let stride = size("CALLBOARD_DAMAGE_STRIDE", EVERYDAY_STRIDE) * 97;
     let board = small_board();
+    // Whoever reads first records that the process which made the board has ended.
+    board.cli_ok("get_status", json!({}));
     let sound = fs::read(board.file(STATE_FILE)).unwrap();
     let expected = board.replay().to_document();
     let (mut kept, mut refused) = (0, 0);
