@@ -239,8 +239,8 @@ pub enum Refusal {
     )]
     NotReady { task: TaskId, waiting_for: Vec<TaskId> },
     #[error(
-        "task `{task}` or a part of it is in work, so it cannot begin to wait for {}; release_task \
-         what is in work first, or add the dependency when it is done",
+        "task `{task}` is not ready once it waits for {}, and it or a part of it is in work; \
+         release_task what is in work first",
         tasks_text(waiting_for)
     )]
     #[serde(rename = "not_ready")]

@@ -301,7 +301,7 @@ fn what_only_operations_may_change_is_rejected_whole_with_the_reason_beside() {
         ("depends on `task-9`, which does not exist", |all| {
             task(all, "task-1")["dependencies"] = json!(["task-9"])
         }),
-        ("tasks[task-4].dependencies: task `task-4` or a part of it is in work", |all| {
+        ("tasks[task-4].dependencies: task `task-4` is not ready", |all| {
             task(all, "task-4")["dependencies"] = json!(["task-3"]);
         }),
         ("tasks[task-1].status: it was changed", |all| {
