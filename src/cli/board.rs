@@ -76,7 +76,7 @@ impl Server {
 }
 
 impl Session {
-    /// A client of the server at `address` for whoever acts here.
+    /// A client of the server at `address`. It says who calls: the person, or the agent.
     pub(super) fn client(
         &self,
         address: Address,

@@ -155,8 +155,7 @@ fn save(session: &Session, mut arguments: Save) -> Outcome {
     match state {
         Some(state) if is_in_work => {
             request["kept"] = state;
-            request["agent_id"] =
-                session.agent.clone().or(std::env::var("CALLBOARD_AGENT").ok()).into();
+            request["agent_id"] = session.agent.clone().into();
         }
         Some(state) => request["state"] = state,
         None => {}

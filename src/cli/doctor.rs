@@ -24,6 +24,7 @@ use super::print::Tone;
 use super::{FAILED, Outcome, Session};
 use crate::filesystem::{self, Class};
 use crate::participant::board_time;
+use crate::participant::living::living;
 use crate::participant::{self, directory, presence};
 use crate::statefile::{self, Found};
 use crate::user;
@@ -107,9 +108,9 @@ pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
 /// kept apart from malice, too.
 fn apart(dir: &Path) -> Check {
     let own = rustix::process::geteuid().as_raw();
-    let users: Vec<_> = presence::presence_names(dir)
-        .filter(|name| presence::is_present(dir, name))
-        .filter_map(|name| Some(presence::user_of(dir, &name)? == own))
+    let users: Vec<_> = living(dir)
+        .iter()
+        .filter_map(|one| Some(presence::user_of(dir, one.id.as_str())? == own))
         .collect();
     let same = users.iter().filter(|is_own| **is_own).count();
     let found = match (users.len(), same) {

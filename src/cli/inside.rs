@@ -6,10 +6,12 @@ use std::env;
 use super::hook::{Processes, Tasks};
 use super::{Command, Session};
 use crate::ops::Inside;
-use crate::participant::presence;
+use crate::participant::living::living;
 use crate::state::id::{AgentId, ParticipantId};
+use crate::state::level::Living;
 
-/// Names the agent of a shell; set by whoever starts an agent's client or program.
+/// Environment variable with the agent that a shell belongs to. Whoever starts an agent's client
+/// or program sets it.
 pub(super) const AGENT_VARIABLE: &str = "CALLBOARD_AGENT";
 
 /// Environment variables that agents' clients set in the shells that they start, but not in the
@@ -66,8 +68,8 @@ pub(super) struct Surroundings {
     pub inside: Inside,
 }
 
-/// Whether what the command does is done by whoever types it. Servers, hooks and the like say
-/// themselves for whom they act.
+/// Whether the command acts for whoever types it. A server acts for its clients, and a hook finds
+/// its agent itself.
 fn acts(command: &Command) -> bool {
     !matches!(
         command,
@@ -102,24 +104,22 @@ impl Session {
         }
         let is_set =
             |name: &str| env::var_os(name).is_some_and(|set| !set.is_empty() && set != "0");
-        let named = env::var(AGENT_VARIABLE).ok().filter(|name| !name.is_empty());
+        // A name that is no text is refused as one that is no agent's, not passed over.
+        let named = env::var_os(AGENT_VARIABLE).filter(|name| !name.is_empty());
+        let named = named.map(|name| name.to_string_lossy().into_owned());
         let marked = named.iter().map(|_| (AGENT_VARIABLE, "agent")).chain(MARKS);
         let marked = marked.into_iter().find(|(name, _)| is_set(name));
         let (dir, processes, own) = (self.dir(), Processes::look(), std::process::id());
         let (above, host) = (processes.above(own), processes.host_of(own));
-        let is_ours = |name: &String| {
-            let Some(pid) = presence::pid_of(dir, name) else { return false };
+        let is_ours = |process: &Living| {
+            let Some(pid) = process.pid else { return false };
             let starter = processes.host_of(pid);
             let is_below = above.contains(&pid)
                 || starter
                     .is_some_and(|one| above.contains(&one) && processes.is_one_of(one, &PROGRAMS));
             is_below || marked.is_some() && starter.is_some() && starter == host
         };
-        let names = presence::presence_names(dir).filter(is_ours);
-        let ours: Vec<_> = names
-            .filter(|name| presence::is_present(dir, name))
-            .map(ParticipantId::trusted)
-            .collect();
+        let ours: Vec<_> = living(dir).into_iter().filter(is_ours).map(|one| one.id).collect();
         let state = (!ours.is_empty()).then(|| Tasks::Held.state(dir).ok()).flatten();
         let is_one = |one: &ParticipantId| ours.contains(one);
         let agents: Vec<_> = state

@@ -31,11 +31,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(session: &Session, arguments: &Arguments) -> Outcome {
-    if session.agent.is_some() {
-        let refused = anyhow!("only a person purges, no agent; leave --agent out");
-        return Err(Declined(refused).into());
-    }
-    session.expect_person()?;
+    session.expect_person("purges")?;
     let (dir, text) = (session.dir(), read_text(arguments)?);
     let text = Text::new(&text).map_err(|error| Declined(error.into()))?;
     if !dir.is_dir() {

@@ -62,7 +62,7 @@ impl Source {
 
 pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.may_create()?;
-    session.expect_person()?;
+    session.expect_person("restores a backup")?;
     let (dir, file) = (session.dir(), &arguments.file);
     if let Some(meant) = meant_by_number(session, file) {
         usage_error(meant);

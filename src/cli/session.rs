@@ -155,8 +155,8 @@ impl Session {
         checkout(self.dir(), &self.cwd)
     }
 
-    /// The agent that the command acts as: by default the person; nobody inside an agent whose name
-    /// is not known.
+    /// The agent that the command acts as. The person acts as `human`. There is none in the shell of
+    /// an agent whose name is not known.
     pub(super) fn acting_agent(&self) -> anyhow::Result<Option<AgentId>> {
         let name = match (self.agent.as_deref(), &self.surroundings) {
             (Some(AUTO), _) => {
@@ -174,8 +174,18 @@ impl Session {
         Ok(Some(agent))
     }
 
-    /// Refuses what only the person does, past the operations of the board.
-    pub(super) fn expect_person(&self) -> Result<(), CallError> {
+    /// Refuses an agent what only a person does.
+    pub(super) fn expect_person(&self, does: &str) -> anyhow::Result<()> {
+        self.expect_persons_shell()?;
+        if self.agent.is_some() {
+            let refused = anyhow::anyhow!("only a person {does}, no agent; leave --agent out");
+            return Err(Declined(refused).into());
+        }
+        Ok(())
+    }
+
+    /// Refuses a command in the shell of an agent, whoever is named with it.
+    pub(super) fn expect_persons_shell(&self) -> Result<(), CallError> {
         match &self.surroundings {
             Some(around) => Err(CallError::Refused(Refusal::NotThePerson {
                 agent: None,

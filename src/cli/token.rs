@@ -77,7 +77,7 @@ pub(super) fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.may_create()?;
     let action = arguments.action.unwrap_or(Action::List);
     if !matches!(action, Action::List) {
-        session.expect_person()?;
+        session.expect_persons_shell()?;
     }
     match action {
         Action::Add(wanted) => add(session, wanted),

@@ -57,10 +57,6 @@ const NAMED: usize = 3;
 /// What an agent does whose result waits for a reviewer.
 const IN_REVIEW: &str = "it waits for review; you are free: claim the next with claim_task";
 
-/// What becomes of another result for an attempt that had one.
-const KEPT: &str = "another result was taken before; this one is kept with attempt";
-const FIRST: &str = "get_task shows both";
-
 impl Operation for CompleteTask {
     const NAME: &'static str = "complete_task";
     const DESCRIPTION: &'static str = "Finish your task with its result. Safe to repeat.";
@@ -112,7 +108,11 @@ impl Operation for CompleteTask {
         });
         let already = call.events == 0 || other.is_some();
         let warnings = match other {
-            Some(last) => vec![format!("{KEPT} {}; {FIRST}", last.number)],
+            Some(last) => vec![format!(
+                "another result was taken before; this one is kept with attempt {}; get_task shows \
+                 both",
+                last.number
+            )],
             None if already => Vec::new(),
             None => warnings(params, state, call)?,
         };

@@ -100,12 +100,6 @@ pub fn is_present(dir: &Path, participant: &str) -> bool {
     is_found(dir, participant, is_held)
 }
 
-/// The process that the presence file is of, as its note says.
-pub fn pid_of(dir: &Path, participant: &str) -> Option<u32> {
-    let file = Dir::open(&dir.join(RUN)).ok()??.open_file(participant, Purpose::Read).ok()??;
-    Some(Note::read(&file)?.pid)
-}
-
 /// The user that the process runs as, whose file its presence file is.
 pub fn user_of(dir: &Path, participant: &str) -> Option<u32> {
     Some(std::fs::symlink_metadata(presence_file(dir, participant)?).ok()?.uid())

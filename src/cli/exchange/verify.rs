@@ -49,7 +49,7 @@ pub(crate) fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
         page.line(match verdict.differences.len() {
             0 if verdict.unread > 0 => format!(
-                "the items are the same; {} of the file look like work and are no items",
+                "the items are the same, but {} of the file look like work and were not read as items",
                 plan::count("line", &verdict.unread.into())
             ),
             0 => "both say the same".to_owned(),

@@ -38,7 +38,7 @@ type Fields = HashMap<String, Box<RawValue>>;
 
 impl Input {
     /// Reads one JSON value from standard input, whether or not the pipe is closed after it, and
-    /// calls `heard` whenever something came. None if it is no JSON object.
+    /// calls `heard` after each piece. None if the value is not a JSON object.
     pub(super) fn read(heard: impl Fn()) -> Option<Self> {
         let mut stdin = io::stdin().lock();
         if stdin.is_terminal() {

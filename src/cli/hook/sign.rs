@@ -91,7 +91,8 @@ fn heartbeat(session: &Session, scene: &Scene, mut agents: Vec<Arc<Agent>>) {
 }
 
 fn call(session: &Session, scene: &Scene, calls: Vec<(&'static str, Value)>) {
-    // A stopped process lets nobody write, and a client waits for its hooks.
+    // While a stopped process has the lock nothing can be written, and the client waits for this
+    // hook to end.
     if calls.is_empty() || is_stopped(&scene.dir) {
         return;
     }

@@ -284,3 +284,31 @@ fn agents_get_no_name_of_the_person() {
     }
     client.ok("register_agent", json!({"agent_id": "rooted"}));
 }
+
+#[test]
+fn a_server_knows_an_agents_shell_from_the_persons() {
+    let board = stage();
+    let server = Server::on(&board);
+    let url = format!("http://{}", server.address);
+    let pause = |environment: &[(&str, &str)]| {
+        let mut command = board.command();
+        command.envs(environment.iter().copied());
+        board.finish(command.args(["--json", "--server", &url, "pause"]))
+    };
+    let before = head(&board);
+    assert_eq!(pause(&[("CLAUDECODE", "1")]).code(), "not_the_person");
+    assert_eq!(pause(&[("CALLBOARD_AGENT", "other")]).code(), "not_leader");
+    assert_eq!(head(&board), before);
+    let person = pause(&[]);
+    assert!(person.status.success(), "{}", person.stderr);
+}
+
+#[test]
+fn the_doctor_says_whether_agents_run_as_the_person() {
+    let board = stage();
+    let _client = board.mcp();
+    let doctor = board.finish(board.command().args(["--json", "doctor"])).value();
+    let checks = doctor["checks"].as_array().unwrap();
+    let apart = checks.iter().find(|check| check["name"] == "agents apart").unwrap();
+    assert!(apart["found"].as_str().unwrap().starts_with("1 of 1 processes"), "{apart}");
+}
