@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use crate::bom;
 
 /// Bytes of the input that are kept; a tool's output may be long.
-const LARGEST_INPUT: usize = 16 << 20;
+const LARGEST_INPUT: usize = 4 << 20;
 /// Bytes of one text that are kept: more than any path has.
-const LONGEST_TEXT: usize = 1 << 20;
+const LONGEST_TEXT: usize = 64 << 10;
 
 /// The fields that are used; clients send more. Each is read by itself: one of another type, one
 /// that is too deep or one that comes twice must not keep the guard from the others.
