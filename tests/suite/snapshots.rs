@@ -24,7 +24,7 @@ use rusqlite::Connection;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::harness::{Board, Finished, PATIENCE, STATE_FILE, until};
+use crate::harness::{Board, Finished, PATIENCE, STATE_FILE, StopAtEnd, until};
 use crate::world::{Answered, World};
 
 impl Board {
@@ -429,12 +429,15 @@ fn snapshots_taken_while_four_processes_write_equal_the_replay_at_their_seq() {
     board.add("first");
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
+        // Also if a writer fails.
+        let stop = StopAtEnd(&done);
         let writers: Vec<_> = (0..4)
             .map(|writer| {
                 let board = &board;
                 scope.spawn(move || {
                     let mut process = board.mcp();
-                    process.register(&format!("a{writer}"));
+                    let leader = json!({"agent_id": format!("a{writer}"), "role": "leader"});
+                    process.ok("register_agent", leader);
                     for number in 0..40 {
                         process.ok(
                             "create_task",
@@ -454,7 +457,7 @@ fn snapshots_taken_while_four_processes_write_equal_the_replay_at_their_seq() {
             }
         });
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        done.store(true, Ordering::Relaxed);
+        drop(stop);
     });
     let snapshots = Snapshots::of(board.dir()).unwrap();
     let names = snapshots.names().unwrap();
